@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR LGPL-2.1-or-later */
+#pragma once
+
+/* What the BPF programs and user space agree on: the keys and values of the pinned maps.
+ * All times are nanoseconds of CLOCK_MONOTONIC unless said otherwise; devices are kernel dev_t numbers
+ * (major << 20 | minor). A change of any layout here must change IOLAT_ABI: a loader that finds pins of another
+ * ABI does not share their maps. */
+
+#include "bucket.h"
+
+#define IOLAT_ABI 1
+
+enum op {
+        OP_FSYNC,
+        OP_FDATASYNC,
+        OP_SYNC,
+        OP_SYNCFS,
+        OP_SYNCRANGE,
+        OP_MSYNC,
+        OP_SYNCWRITE,
+        OP_DREAD,
+        OP_DWRITE,
+        OP_SLOWWRITE,
+        OP_SLOWREAD,
+        OP_SLOWFAULT,
+        OP_META,
+        OP_WRITE,
+        OP_READ,
+        _OP_MAX,
+};
+
+enum phase {
+        PHASE_DATA,
+        PHASE_IO,
+        PHASE_THROTTLE,
+        PHASE_JOURNAL,
+        PHASE_ADMISSION,
+        PHASE_FLUSH,
+        PHASE_LOCK,
+        PHASE_FREEZE,
+        PHASE_RECLAIM,
+        PHASE_FS,
+        PHASE_OTHER,
+        PHASE_RUNQUEUE, /* beside the others: not part of the sum */
+        _PHASE_MAX,
+};
+
+enum journal_step {
+        STEP_PREVIOUS,
+        STEP_LOCKED,
+        STEP_FLUSHING,
+        STEP_LOG,
+        STEP_RECORD,
+        STEP_CHECKPOINT,
+        _STEP_MAX,
+};
+
+enum rq_kind {
+        RQ_READ,
+        RQ_WRITE,
+        RQ_FLUSH,
+        RQ_DISCARD,
+        _RQ_KIND_MAX,
+};
+
+enum origin {
+        ORIGIN_SELF,
+        ORIGIN_WRITEBACK,
+        ORIGIN_JOURNAL,
+        ORIGIN_LOOP,
+        ORIGIN_OTHER,
+        _ORIGIN_MAX,
+};
+
+/* The method by which the owner of a request was found. */
+enum owned_by {
+        OWNED_BY_TASK,
+        OWNED_BY_PAGE,
+        OWNED_BY_INODE,
+        OWNED_BY_BLKCG,
+        OWNED_BY_NOBODY, /* owner is (kernel) */
+        _OWNED_BY_MAX,
+};
+
+enum {
+        /* Owner ids are ids of cgroups of the default hierarchy, except these. Ids with OWNER_FOLDED set are made by
+         * the daemon for the sums of a unit's cgroups that are gone. */
+        OWNER_KERNEL = 0,
+};
+#define OWNER_FOLDED (1ULL << 63)
+
+/* Each has a name in common/names.c. */
+enum loss {
+        LOSS_OP_MAP_FULL,
+        LOSS_RQ_MAP_FULL,
+        LOSS_INFLIGHT_RQ_FULL,
+        LOSS_INFLIGHT_DIO_FULL,
+        LOSS_TASK_STORAGE,
+        LOSS_EXIT_MISSED,
+        LOSS_COMPLETION_MISSED,
+        LOSS_NEGATIVE_TIME,
+        LOSS_JOURNAL_MAP_FULL,
+        LOSS_NAME_MAP_FULL,
+        LOSS_NAME_TRUNCATED,
+        LOSS_STALL_RING_FULL,
+        LOSS_HANDLE_SLOT_EMPTY,
+        _LOSS_MAX,
+};
+
+enum {
+        LOSS_SLOTS = 32,   /* of the map, so that new counters need no new ABI */
+        PROBE_SLOTS = 128, /* likewise, hit counters */
+        NAME_MAX_LEN = 512,
+        COMM_LEN = 16,
+        TX_REMEMBERED = 8, /* transactions remembered per journal */
+};
+
+/* One per program, index of its hit counter. Described in probes/probe-table.c. */
+enum probe {
+        PROBE_SYNC_ENTER,
+        PROBE_SYNC_EXIT,
+        PROBE_WRITEPAGES_RESULT,
+        PROBE_OWN_FLUSH,
+        PROBE_DIO_BEGIN,
+        PROBE_DIO_QUEUED,
+        PROBE_DIO_COMPLETE,
+        PROBE_LOCK_BEGIN,
+        PROBE_LOCK_END,
+        PROBE_RECLAIM_BEGIN,
+        PROBE_RECLAIM_END,
+        PROBE_MEMCG_RECLAIM_BEGIN,
+        PROBE_MEMCG_RECLAIM_END,
+        PROBE_THROTTLE,
+        PROBE_COMMIT_START,
+        PROBE_COMMIT_LOCKING,
+        PROBE_COMMIT_FLUSHING,
+        PROBE_COMMIT_LOGGING,
+        PROBE_COMMIT_END,
+        PROBE_HANDLE_INODE,
+        PROBE_HANDLE_STATS,
+        PROBE_RQ_CREATE,
+        PROBE_RQ_ISSUE,
+        PROBE_RQ_REQUEUE,
+        PROBE_RQ_COMPLETE,
+        PROBE_CGROUP_BIRTH,
+        PROBE_CGROUP_DEATH,
+        PROBE_URING_QUEUED,
+        _PROBE_MAX,
+};
+
+struct op_key {
+        unsigned long long owner;
+        unsigned int dev; /* s_dev of the filesystem */
+        unsigned char op;
+        unsigned char async;
+        unsigned char origin; /* ORIGIN_SELF or ORIGIN_LOOP */
+        unsigned char pad;
+};
+
+struct hist_full {
+        unsigned long long count;
+        unsigned long long sum_ns;
+        unsigned long long max_ns;
+        unsigned long long bucket[BUCKETS_FULL];
+};
+
+struct hist_short {
+        unsigned long long count;
+        unsigned long long sum_ns;
+        unsigned long long max_ns;
+        unsigned long long bucket[BUCKETS_SHORT];
+};
+
+struct op_value {
+        unsigned long long folded_from; /* user space only: the owner whose numbers were added last */
+        unsigned long long errors;
+        unsigned long long step_ns[_STEP_MAX];
+        struct hist_full total;
+        struct hist_short phase[_PHASE_MAX];
+};
+
+struct rq_key {
+        unsigned long long owner;
+        unsigned int dev; /* the disk */
+        unsigned char kind;
+        unsigned char origin;
+        unsigned char pad[2];
+};
+
+struct rq_value {
+        unsigned long long folded_from; /* as in op_value */
+        unsigned long long errors;
+        unsigned long long bytes;
+        unsigned long long untimed; /* completed without ever having been issued: empty flushes */
+        unsigned long long owned_bytes[_OWNED_BY_MAX];
+        struct hist_full queue;
+        struct hist_full device;
+};
+
+/* cgroup id -> name. Births are recorded by BPF, what is older by a walk of the tree. */
+struct cgroup_name {
+        unsigned long long died_ns; /* 0: alive */
+        unsigned int seen;          /* something was counted under this id */
+        unsigned int len;           /* of path, without the NUL */
+        char path[NAME_MAX_LEN];    /* below the root of the hierarchy; for folded ids "unit\nuserUnit" */
+};
+
+struct tx {
+        unsigned int tid;
+        unsigned int pad;
+        unsigned long long start_ns;
+        unsigned long long locking_ns;
+        unsigned long long flushing_ns;
+        unsigned long long logging_ns;
+        unsigned long long record_ns;
+        unsigned long long end_ns;
+};
+
+struct journal_value {
+        unsigned int dev;
+        unsigned int pad;
+        struct tx tx[TX_REMEMBERED]; /* slot: tid % TX_REMEMBERED */
+};
+
+/* Handles that an owner closed in a transaction. Weights for blame, not time. */
+struct handle_key {
+        unsigned int dev; /* of the filesystem that owns the journal */
+        unsigned int tid;
+        unsigned long long owner;
+};
+
+struct handle_value {
+        unsigned long long handles;
+        unsigned long long requested_blocks;
+        unsigned long long dirtied_blocks;
+};
+
+/* Written by the daemon, read by BPF. Index 0 of map "settings". */
+struct settings {
+        unsigned long long sync_record_ns;  /* a sync operation at least this long makes a stall record */
+        unsigned long long write_record_ns; /* likewise, all other operations */
+};
+
+/* Ring buffer record of an operation that took too long or failed. */
+struct stall {
+        unsigned long long end_ns;
+        unsigned long long owner;
+        unsigned long long total_ns;
+        unsigned long long phase_ns[_PHASE_MAX];
+        unsigned long long step_ns[_STEP_MAX];
+        unsigned long long ino;
+        unsigned int dev;
+        unsigned int tid_journal; /* transaction waited for, 0: none */
+        int pid;                  /* thread group of the waiter */
+        int error;                /* 0 or negative errno */
+        unsigned char op;
+        unsigned char async;
+        unsigned char origin;
+        unsigned char pad[5];
+        char comm[COMM_LEN];
+};
+
+/* One value, index 0 of map "meta". */
+struct meta {
+        unsigned long long since_realtime_us;
+        unsigned long long build; /* hash of the BPF object of the generation loaded last */
+        unsigned int abi;
+        unsigned int generation;
+};
+
+/* What became of a probe in this generation, by enum probe. Written by the loader. */
+struct probe_info {
+        unsigned int attached;
+        char reason[124]; /* why not */
+};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Direct I/O through iomap: opens in the submitter, is keyed by its kiocb, closes at completion wherever that runs. */
+
+static inline bool dio_fill(struct op_key *key, struct kiocb *iocb, struct iov_iter *iter, struct inode *inode) {
+        int flags = iocb->ki_flags;
+
+        key->dev = inode->i_sb->s_dev;
+        key->async = iocb->ki_complete != NULL;
+        key->pad = 0;
+        key->origin = ORIGIN_SELF;
+        key->owner = OWNER_KERNEL;
+        if (!iter->data_source)
+                key->op = OP_DREAD;
+        else
+                key->op = flags & (IOCB_DSYNC | IOCB_SYNC) ? OP_SYNCWRITE : OP_DWRITE;
+
+        switch (worker_kind(bpf_get_current_task_btf())) {
+        case WORKER_NONE:
+                key->owner = bpf_get_current_cgroup_id();
+                break;
+        case WORKER_LOOP:
+                key->origin = ORIGIN_LOOP;
+                break;
+        default:
+                break;
+        }
+
+        return flags & IOCB_NOWAIT;
+}
+
+static inline void dio_remember(struct task_op *t, u64 kiocb, u64 start, bool nowait) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct dio d = {
+                .key = t->key,
+                .start_ns = start,
+                .ino = t->ino,
+                .pid = task->tgid,
+                .nowait = nowait,
+        };
+
+        bpf_get_current_comm(d.comm, sizeof(d.comm));
+        if (bpf_map_update_elem(&dios, &kiocb, &d, BPF_ANY) < 0)
+                lost(LOSS_INFLIGHT_DIO_FULL);
+}
+
+SEC("tp_btf/iomap_dio_rw_begin")
+int BPF_PROG(dio_begin, struct kiocb *iocb, struct iov_iter *iter) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct inode *inode = iocb->ki_filp->f_inode;
+        u64 now = bpf_ktime_get_ns(), start = now, id = (u64) iocb;
+        struct task_op *t = task_op_create(task);
+        bool nowait;
+
+        hit(PROBE_DIO_BEGIN);
+        if (!t || !op_must_open(t, OPENER_DIO, id))
+                return 0;
+
+        /* A begin without completion is no loss: the call may have failed, or fallen back to the page cache. */
+        op_open(t, OPENER_DIO, now);
+        t->identity = id;
+        t->ino = inode->i_ino;
+        t->run_delay_ns = task->sched_info.run_delay;
+        nowait = dio_fill(&t->key, iocb, iter, inode);
+        if (t->key.async) {
+                struct dio *old = bpf_map_lookup_elem(&dios, &id);
+
+                /* io_uring tries without waiting and, if that cannot be, again in a worker: one operation. */
+                if (old && old->nowait && !nowait && old->ino == t->ino && old->key.dev == t->key.dev)
+                        start = old->start_ns;
+                dio_remember(t, id, start, nowait);
+        }
+
+        return 0;
+}
+
+/* The submit call of an asynchronous request ends: from here on the submitter does not wait. */
+SEC("tp_btf/iomap_dio_rw_queued")
+int BPF_PROG(dio_queued, struct inode *inode) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        struct dio *d;
+        u64 id;
+
+        hit(PROBE_DIO_QUEUED);
+        if (!t || t->opener != OPENER_DIO || !t->key.async)
+                return 0;
+
+        id = t->identity;
+        d = bpf_map_lookup_elem(&dios, &id);
+        if (d) { /* else it has completed already */
+                op_split(t, t->start_ns, bpf_ktime_get_ns(), PHASE_IO);
+                for (int i = 0; i < _PHASE_MAX; i++)
+                        d->phase_ns[i] = i == PHASE_IO ? 0 : t->phase_ns[i];
+                d->run_delay_ns = task->sched_info.run_delay - t->run_delay_ns;
+        }
+        op_forget(t);
+
+        return 0;
+}
+
+/* Closes an asynchronous one. Deleting the entry makes its consumer the only one. */
+static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, struct task_struct *task, u64 now,
+                                   int error) {
+        struct op_key key = d->key;
+        u64 phase_ns[_PHASE_MAX], start = d->start_ns, named = 0, held_ns;
+        bool has_sync = t && t->sync_done && t->ino == d->ino && t->key.dev == key.dev &&
+                (t->held || (t->opener == OPENER_DIO && t->identity == id));
+        char comm[COMM_LEN];
+        struct finished f = {
+                .key = &key,
+                .phase_ns = phase_ns,
+                .comm = comm,
+                .ino = d->ino,
+                .error = error,
+                .pid = d->pid,
+        };
+
+        for (int i = 0; i < _PHASE_MAX; i++)
+                phase_ns[i] = d->phase_ns[i];
+        phase_ns[PHASE_RUNQUEUE] = d->run_delay_ns;
+        __builtin_memcpy(comm, d->comm, sizeof(comm));
+        if (bpf_map_delete_elem(&dios, &id) < 0)
+                return;
+
+        if (now < start) {
+                lost(LOSS_NEGATIVE_TIME);
+                return;
+        }
+        f.total_ns = now - start;
+        if (has_sync) {
+                __builtin_memset(t->phase_ns, 0, sizeof(t->phase_ns));
+                op_split(t, t->edge[EDGE_BEGIN], t->edge[EDGE_END], PHASE_OTHER);
+                for (int i = 0; i < PHASE_RUNQUEUE; i++)
+                        phase_ns[i] += t->phase_ns[i];
+                f.step_ns = t->step_ns;
+                f.tid = t->tid;
+        }
+        for (int i = 0; i < PHASE_RUNQUEUE; i++) {
+                held_ns = f.total_ns - named;
+                if (phase_ns[i] > held_ns)
+                        phase_ns[i] = held_ns;
+                named += phase_ns[i];
+        }
+        phase_ns[PHASE_IO] += f.total_ns - named;
+        count_op(&f, now);
+        if (has_sync || (t && t->opener == OPENER_DIO && t->identity == id))
+                op_forget(t);
+}
+
+SEC("tp_btf/iomap_dio_complete")
+int BPF_PROG(dio_complete, struct kiocb *iocb, int error, long ret) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        u64 now = bpf_ktime_get_ns(), id = (u64) iocb;
+        struct dio *d;
+
+        hit(PROBE_DIO_COMPLETE);
+        if (error >= 0 && ret < 0)
+                error = ret;
+
+        /* The struct kiocb tells which of the two it is: a synchronous one lives on its task's stack, at an address
+         * that could have been an asynchronous one's before. */
+        if (iocb->ki_complete == NULL) {
+                if (t && t->opener == OPENER_DIO && t->identity == id)
+                        op_close(t, task, now, error, PHASE_IO);
+                return 0;
+        }
+        d = bpf_map_lookup_elem(&dios, &id);
+        if (d)
+                dio_close_async(id, d, t, task, now, error);
+
+        return 0;
+}

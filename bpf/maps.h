@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include "abi.h"
+#include "compat.h"
+
+/* Sizes are limits, not memory: hash maps allocate what is used. */
+enum {
+        OPS_MAX = 16384,
+        RQS_MAX = 32768,
+        INFLIGHT_RQ_MAX = 131072, /* request structures of all devices, never freed, overwritten on reuse */
+        INFLIGHT_DIO_MAX = 65536,
+        JOURNALS_MAX = 1024,
+        HANDLES_MAX = 8192,
+        NAMES_MAX = 32768,
+        GRAVES_MAX = 4096, /* dead cgroups that never were counted, kept for late writeback */
+        MAPPING_SLOTS = 16384,
+        WAITS_MAX = 2,
+        INTERVALS_MAX = 8,
+        STALL_RING_BYTES = 256 * 1024,
+};
+
+/* --- what is counted --- */
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, OPS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, struct op_key);
+        __type(value, struct op_value);
+} ops SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, RQS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, struct rq_key);
+        __type(value, struct rq_value);
+} rqs SEC(".maps");
+
+/* cgroup id -> path */
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, NAMES_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
+        __type(value, struct cgroup_name);
+} names SEC(".maps");
+
+/* Old transactions fall out of it by themselves. */
+struct {
+        __uint(type, BPF_MAP_TYPE_LRU_HASH);
+        __uint(max_entries, HANDLES_MAX);
+        __type(key, struct handle_key);
+        __type(value, struct handle_value);
+} handles SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, JOURNALS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64); /* address of the journal_t */
+        __type(value, struct journal_value);
+} journals SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, LOSS_SLOTS);
+        __type(key, u32);
+        __type(value, u64);
+} losses SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, PROBE_SLOTS);
+        __type(key, u32);
+        __type(value, u64);
+} hits SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_RINGBUF);
+        __uint(max_entries, STALL_RING_BYTES);
+} stalls SEC(".maps");
+
+/* --- what user space tells --- */
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, struct settings);
+} settings SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, struct meta);
+} meta SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, PROBE_SLOTS);
+        __type(key, u32);
+        __type(value, struct probe_info);
+} probe_infos SEC(".maps");
+
+/* --- what is in flight --- */
+
+/* A wait that has been measured, inside the operation. */
+struct interval {
+        u64 start_ns;
+        u64 end_ns;
+        u64 own_ns; /* without waits nested in it */
+        u64 phase;
+};
+
+struct wait {
+        u64 lock; /* address that tells its end */
+        u64 start_ns;
+        u64 nested_ns;
+        u32 phase;
+        u32 dev; /* freeze only */
+};
+
+enum opener { OPENER_NONE, OPENER_SYNC, OPENER_DIO };
+
+/* Times of the edges of a sync: begin, end of data, start of journal, end of journal, end. */
+enum edge { EDGE_BEGIN, EDGE_DATA, EDGE_JOURNAL_START, EDGE_JOURNAL_END, EDGE_END, _EDGE_MAX };
+
+struct task_op {
+        bool is_journal_thread;
+        bool sync_open; /* inside the filesystem's sync function */
+        bool sync_done; /* edges are valid */
+        bool held;      /* a sync that belongs to a direct write still to complete in this task */
+        u32 opener;
+        u32 seen; /* programs that saw the opening event, see me() */
+        struct op_key key;
+        u64 start_ns;
+        u64 run_delay_ns;
+        u64 identity; /* inode or kiocb */
+        u64 ino;
+        u64 mapping;
+        u64 writepages_ns;
+        u64 flush_ns;
+        u64 edge[_EDGE_MAX];
+        u64 step_ns[_STEP_MAX];
+        u64 phase_ns[_PHASE_MAX];
+        u32 tid;
+        u32 n_waits;
+        u32 n_intervals;
+        u32 throttle_seen;
+        u64 throttle_start;
+        u64 handle_owner; /* of the kworker's next journal handle */
+        struct wait wait[WAITS_MAX];
+        struct interval interval[INTERVALS_MAX];
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, int);
+        __type(value, struct task_op);
+} tasks SEC(".maps");
+
+/* Asynchronous direct I/O, by kiocb. */
+struct dio {
+        struct op_key key;
+        u64 start_ns;
+        u64 ino;
+        u64 phase_ns[_PHASE_MAX]; /* what the submitter waited for in the submit call */
+        s64 run_delay_ns;
+        int pid;
+        u32 nowait;
+        char comm[COMM_LEN];
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, INFLIGHT_DIO_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
+        __type(value, struct dio);
+} dios SEC(".maps");
+
+struct inflight_rq {
+        u64 created_ns; /* 0: not seen */
+        u64 issued_ns;  /* 0: not with the driver */
+        u64 owner;
+        u32 bytes_unused;
+        u32 dev;
+        u8 kind;
+        u8 origin;
+        u8 owned_by;
+        u8 timed; /* the data part of a flush sequence was sampled already */
+        u32 issue_seen;
+        u32 complete_seen;
+        u32 complete_len;
+        u32 complete_bytes;
+        u32 errors;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, INFLIGHT_RQ_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64); /* address of the request */
+        __type(value, struct inflight_rq);
+} inflight_rqs SEC(".maps");
+
+/* Files with a sync in flight and the last completion of one of their writes. Direct mapped: of two files in the same
+ * slot at the same time the older one loses its edge and falls back to its own writepages_result. */
+struct mapping_slot {
+        u64 mapping;
+        u64 completed_ns;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, MAPPING_SLOTS);
+        __type(key, u32);
+        __type(value, struct mapping_slot);
+} mappings SEC(".maps");
+
+/* Ring of the ids of cgroups that died uncounted; slot 0 of grave_head is the next position. */
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, GRAVES_MAX);
+        __type(key, u32);
+        __type(value, u64);
+} graves SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, u64);
+} grave_head SEC(".maps");
+
+/* Zeroes to make new elements of, being too large for the stack. */
+union zero {
+        struct op_value op;
+        struct rq_value rq;
+        struct cgroup_name name;
+        struct journal_value journal;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, union zero);
+} zeroes SEC(".maps");
+
+/* jbd2_handle_stats goes through a stub that tail-calls slot 0: a plain counter cannot tell the same event seen by
+ * two generations, so only one generation may see it. */
+struct {
+        __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+        __uint(max_entries, 1);
+        __uint(key_size, sizeof(u32));
+        __uint(value_size, sizeof(u32));
+} handle_slots SEC(".maps");
+
+/* --- set by the loader --- */
+
+const volatile unsigned int program_bit = 1;     /* differs between generations that can be attached at the same time */
+const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an enumerator, whose value the loader looks up */
+const volatile unsigned long long jiffy_ns = 0;
+const volatile bool have_rq_create = true;
+
+static inline void lost(enum loss what) {
+        u32 i = what;
+        u64 *n = bpf_map_lookup_elem(&losses, &i);
+
+        if (n)
+                __sync_fetch_and_add(n, 1);
+}
+
+static inline void hit(enum probe which) {
+        u32 i = which;
+        u64 *n = bpf_map_lookup_elem(&hits, &i);
+
+        if (n)
+                (*n)++;
+}
+
+static inline void *zero_value(void) {
+        u32 i = 0;
+
+        return bpf_map_lookup_elem(&zeroes, &i);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Whose I/O is it? Owners are ids of cgroups of the default hierarchy. */
+
+#include "maps.h"
+
+extern const void aio_fsync_work __ksym __weak;
+
+enum worker_kind {
+        WORKER_NONE, /* not a kernel thread */
+        WORKER_AIO_FSYNC,
+        WORKER_DIO,       /* completes direct I/O: workqueue "dio/DEVICE" of fs/super.c:sb_init_dio_done_wq() */
+        WORKER_LOOP,      /* workqueue "loopN" of drivers/block/loop.c */
+        WORKER_WRITEBACK, /* workqueue "writeback" of mm/backing-dev.c */
+        WORKER_OTHER,
+};
+
+static inline enum worker_kind worker_kind(struct task_struct *task) {
+        struct worker *w;
+        char name[8] = {};
+
+        if (!(task->flags & PF_KTHREAD))
+                return WORKER_NONE;
+        if (!(task->flags & PF_WQ_WORKER))
+                return WORKER_OTHER;
+
+        /* kthread_data(): worker_private of a kernel thread is its struct kthread since 5.17 */
+        w = BPF_CORE_READ((struct kthread *) task->worker_private, data);
+        if (&aio_fsync_work && BPF_CORE_READ(w, current_func) == &aio_fsync_work)
+                return WORKER_AIO_FSYNC;
+        BPF_CORE_READ_STR_INTO(&name, w, current_pwq, wq, name);
+        if (name[0] == 'd' && name[1] == 'i' && name[2] == 'o' && name[3] == '/')
+                return WORKER_DIO;
+        if (name[0] == 'l' && name[1] == 'o' && name[2] == 'o' && name[3] == 'p')
+                return WORKER_LOOP;
+        if (name[0] == 'w' && name[1] == 'r' && name[2] == 'i' && name[3] == 't' && name[4] == 'e' &&
+            name[5] == 'b')
+                return WORKER_WRITEBACK;
+
+        return WORKER_OTHER;
+}
+
+/* 0 if the cgroup is not of the default hierarchy (hierarchy id 0: kernel/cgroup/cgroup.c:cgroup_init()). */
+static inline u64 cgroup_owner(struct cgroup *cgrp) {
+        if (!cgrp || BPF_CORE_READ(cgrp, root, hierarchy_id) != 0)
+                return 0;
+
+        return BPF_CORE_READ(cgrp, kn, id);
+}
+
+static inline u64 inode_owner(struct inode *inode) {
+        struct bdi_writeback *wb = BPF_CORE_READ(inode, i_wb);
+
+        /* The memory cgroup exists only with CONFIG_CGROUP_WRITEBACK, the root's when nobody in particular. */
+        return wb ? cgroup_owner(BPF_CORE_READ(wb, memcg_css, cgroup)) : 0;
+}
+
+static inline struct page *bio_first_page(struct bio *bio) {
+        u32 idx = BPF_CORE_READ(bio, bi_iter.bi_idx);
+        struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+        struct page *page = NULL;
+
+        if (!vec || BPF_CORE_READ(bio, bi_iter.bi_size) == 0)
+                return NULL;
+        vec = (void *) vec + idx * 16UL; /* struct bio_vec: pointer, two ints */
+        bpf_probe_read_kernel(&page, sizeof(page), vec);
+
+        return page;
+}
+
+struct found_owner {
+        u64 owner;
+        u8 owned_by;
+        u8 origin;
+};
+
+/* Decides at submission, in the context of the submitter. bio may be NULL. */
+static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct address_space *mapping;
+        struct folio *folio;
+        struct task_op *t;
+        struct inode *host;
+        struct page *page;
+        u64 owner;
+
+        if (!(task->flags & (PF_KTHREAD | PF_MEMALLOC))) {
+                ret->owner = bpf_get_current_cgroup_id();
+                ret->owned_by = OWNED_BY_TASK;
+                ret->origin = ORIGIN_SELF;
+                return;
+        }
+
+        ret->owner = OWNER_KERNEL;
+        ret->owned_by = OWNED_BY_NOBODY;
+        ret->origin = ORIGIN_OTHER;
+        if (task->flags & PF_KTHREAD) {
+                t = bpf_task_storage_get(&tasks, task, NULL, 0);
+                if (t && t->is_journal_thread)
+                        ret->origin = ORIGIN_JOURNAL;
+                else
+                        switch (worker_kind(task)) {
+                        case WORKER_WRITEBACK:
+                                ret->origin = ORIGIN_WRITEBACK;
+                                break;
+                        case WORKER_LOOP:
+                                ret->origin = ORIGIN_LOOP;
+                                break;
+                        default:
+                                break;
+                        }
+        }
+
+        page = bio ? bio_first_page(bio) : NULL;
+        if (!page)
+                return;
+        folio = compat_page_folio(page);
+        mapping = BPF_CORE_READ(folio, mapping);
+        host = NULL;
+        if (mapping && !((u64) mapping & 3)) /* bits: anonymous, movable */
+                host = BPF_CORE_READ(mapping, host);
+        /* The filesystem's own metadata: first touched by whoever came first, so its page says nothing. */
+        if (host && (BPF_CORE_READ(host, i_mode) & S_IFMT) == S_IFBLK)
+                return;
+
+        {
+                struct mem_cgroup *memcg = compat_folio_memcg(folio);
+
+                owner = memcg ? cgroup_owner(BPF_CORE_READ(memcg, css.cgroup)) : 0;
+        }
+        if (owner) {
+                ret->owner = owner;
+                ret->owned_by = OWNED_BY_PAGE;
+                return;
+        }
+        owner = host ? inode_owner(host) : 0;
+        if (owner) {
+                ret->owner = owner;
+                ret->owned_by = OWNED_BY_INODE;
+                return;
+        }
+
+        {
+                struct cgroup *cgrp = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup);
+
+                /* Without the io controller every bio says root: that is no answer. */
+                if (cgrp && BPF_CORE_READ(cgrp, level) > 0)
+                        owner = cgroup_owner(cgrp);
+        }
+        if (owner) {
+                ret->owner = owner;
+                ret->owned_by = OWNED_BY_BLKCG;
+        }
+}
+
+/* An owner was counted for the first time: its name must outlive its cgroup. */
+static inline void owner_counted(u64 owner) {
+        struct cgroup_name *n = bpf_map_lookup_elem(&names, &owner);
+
+        if (n)
+                n->seen = 1;
+}

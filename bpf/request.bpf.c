@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Block requests: created -> issued to the driver -> completed, counted as /sys/block/DISK/stat counts. Issue and
+ * completion run in any context. Request structures are recycled: entries are overwritten, never deleted. */
+
+static inline int rq_kind(u32 op) {
+        if (op >= REQ_OP_DRV_IN)
+                return -1;
+        if (op == REQ_OP_FLUSH)
+                return RQ_FLUSH;
+        if (op == REQ_OP_DISCARD)
+                return RQ_DISCARD;
+
+        return op & 1 ? RQ_WRITE : RQ_READ;
+}
+
+static inline u32 rq_dev(struct request *rq) {
+        struct gendisk *disk = rq->q->disk;
+
+        return disk ? (u32) disk->major << 20 | (u32) disk->first_minor : 0;
+}
+
+static inline struct inflight_rq *inflight_get(u64 id) {
+        struct inflight_rq first = {}, *e = bpf_map_lookup_elem(&inflight_rqs, &id);
+
+        if (e)
+                return e;
+        bpf_map_update_elem(&inflight_rqs, &id, &first, BPF_NOEXIST);
+        e = bpf_map_lookup_elem(&inflight_rqs, &id);
+        if (!e)
+                lost(LOSS_INFLIGHT_RQ_FULL);
+
+        return e;
+}
+
+static inline void inflight_start(struct inflight_rq *e, struct request *rq, int kind) {
+        e->created_ns = 0;
+        e->issued_ns = 0;
+        e->owner = OWNER_KERNEL;
+        e->owned_by = OWNED_BY_NOBODY;
+        e->origin = ORIGIN_OTHER;
+        e->dev = rq_dev(rq);
+        e->kind = kind;
+        e->timed = 0;
+        e->issue_seen = 0;
+        e->complete_seen = 0;
+        e->errors = 0;
+}
+
+/* In the context of the submitter (event since 6.5); seen twice it only starts a little later. */
+SEC("tp_btf/block_io_start")
+int BPF_PROG(rq_create, struct request *rq) {
+        int kind = rq_kind(rq->cmd_flags & REQ_OP_MASK);
+        struct found_owner o;
+        struct inflight_rq *e;
+
+        if (kind < 0)
+                return 0;
+        hit(PROBE_RQ_CREATE);
+        e = inflight_get((u64) rq);
+        if (!e)
+                return 0;
+        inflight_start(e, rq, kind);
+        find_rq_owner(rq->bio, &o);
+        e->owner = o.owner;
+        e->owned_by = o.owned_by;
+        e->origin = o.origin;
+        e->created_ns = bpf_ktime_get_ns();
+
+        return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(rq_issue, struct request *rq) {
+        int kind = rq_kind(rq->cmd_flags & REQ_OP_MASK);
+        struct inflight_rq *e;
+        struct found_owner o;
+
+        if (kind < 0)
+                return 0;
+        hit(PROBE_RQ_ISSUE);
+        e = inflight_get((u64) rq);
+        if (!e)
+                return 0;
+
+        if (e->issued_ns) {
+                if (!(e->issue_seen & program_bit)) {
+                        e->issue_seen |= program_bit;
+                        return 0;
+                }
+                lost(LOSS_COMPLETION_MISSED);
+                inflight_start(e, rq, kind);
+        } else if (!e->created_ns) {
+                /* A flush, which nobody creates by an event, or all requests where the kernel has none for it. */
+                inflight_start(e, rq, kind);
+                if (!have_rq_create && kind != RQ_FLUSH) {
+                        find_rq_owner(rq->bio, &o);
+                        e->owner = o.owner;
+                        e->owned_by = o.owned_by;
+                        e->origin = o.origin;
+                        e->created_ns = rq->start_time_ns;
+                }
+        }
+        e->issue_seen = program_bit;
+        e->complete_seen = 0;
+        e->issued_ns = bpf_ktime_get_ns();
+
+        return 0;
+}
+
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(rq_requeue, struct request *rq) {
+        u64 id = (u64) rq;
+        struct inflight_rq *e = bpf_map_lookup_elem(&inflight_rqs, &id);
+
+        hit(PROBE_RQ_REQUEUE);
+        if (e)
+                e->issued_ns = 0;
+
+        return 0;
+}
+
+/* Notes the completion for files with a sync in flight, whoever submitted the write. */
+static inline void mapping_note_completion(struct bio *bio, u64 now) {
+        for (int i = 0; i < 16 && bio; i++) {
+                struct mapping_slot *slot;
+                struct page *page = bio_first_page(bio);
+                u64 mapping;
+                u32 index;
+
+                if (page) {
+                        mapping = (u64) BPF_CORE_READ(compat_page_folio(page), mapping);
+                        index = mapping_slot_index(mapping);
+                        slot = bpf_map_lookup_elem(&mappings, &index);
+                        if (slot && mapping && slot->mapping == mapping)
+                                slot->completed_ns = now;
+                }
+                bio = BPF_CORE_READ(bio, bi_next);
+        }
+}
+
+static inline void rq_count(struct inflight_rq *e, u32 nr_bytes, bool sample, bool untimed, int error, u64 now) {
+        struct rq_key key = { .owner = e->owner, .dev = e->dev, .kind = e->kind, .origin = e->origin };
+        struct rq_value *v = rq_value_get(&key);
+
+        if (!v)
+                return;
+        if (nr_bytes && e->kind != RQ_FLUSH) {
+                __sync_fetch_and_add(&v->bytes, nr_bytes);
+                if (e->owned_by < _OWNED_BY_MAX)
+                        __sync_fetch_and_add(&v->owned_bytes[e->owned_by], nr_bytes);
+        }
+        if (error && (sample || untimed))
+                __sync_fetch_and_add(&v->errors, 1);
+        if (untimed)
+                __sync_fetch_and_add(&v->untimed, 1);
+        if (!sample)
+                return;
+        if (now < e->issued_ns || (e->created_ns && e->issued_ns < e->created_ns)) {
+                lost(LOSS_NEGATIVE_TIME);
+                return;
+        }
+        hist_full_count(&v->device, now - e->issued_ns);
+        if (e->created_ns)
+                hist_full_count(&v->queue, e->issued_ns - e->created_ns);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(rq_complete, struct request *rq, int error, unsigned int nr_bytes) {
+        int kind = rq_kind(rq->cmd_flags & REQ_OP_MASK);
+        u32 len = rq->__data_len;
+        bool final, flush_seq, sample, untimed;
+        struct inflight_rq *e;
+        u64 now;
+
+        if (kind < 0)
+                return 0;
+        hit(PROBE_RQ_COMPLETE);
+        e = inflight_get((u64) rq);
+        if (!e)
+                return 0;
+        if (e->complete_seen && !(e->complete_seen & program_bit) && e->complete_len == len &&
+            e->complete_bytes == nr_bytes) {
+                e->complete_seen |= program_bit; /* another generation's program counted this event */
+                return 0;
+        }
+        if (!e->issued_ns && !e->created_ns && !e->timed)
+                inflight_start(e, rq, kind); /* issued before the programs were attached */
+        e->complete_seen = program_bit;
+        e->complete_len = len;
+        e->complete_bytes = nr_bytes;
+
+        now = bpf_ktime_get_ns();
+        if (kind == RQ_WRITE && nr_bytes)
+                mapping_note_completion(rq->bio, now);
+
+        final = kind == RQ_FLUSH || nr_bytes >= len;
+        flush_seq = kind != RQ_FLUSH && (rq->rq_flags & rqf_flush_seq);
+        sample = final && e->issued_ns && (nr_bytes || kind == RQ_FLUSH);
+        untimed = final && !flush_seq && !sample && !e->timed;
+        rq_count(e, nr_bytes, sample, untimed, error, now);
+        if (sample) {
+                e->issued_ns = 0;
+                e->timed = 1;
+        }
+        if (final && !flush_seq) {
+                e->created_ns = 0;
+                e->issued_ns = 0;
+                e->timed = 0;
+        }
+
+        return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Waits inside an operation that the kernel marks itself: sleeping locks, frozen filesystems, reclaim, throttling.
+ * These events also come to tasks that do no storage I/O: leave at once there. */
+
+/* The super block that a percpu_rwsem is part of while it is frozen, NULL if it is in none. The root dentry points
+ * back at its super block, which nothing else that might lie around another percpu_rwsem does. */
+static inline struct super_block *frozen_sb(void *lock, u32 *ret_level) {
+        struct super_block *sb;
+        struct dentry *root;
+
+#pragma unroll
+        for (int i = 0; i < SB_FREEZE_LEVELS; i++) {
+                sb = lock - bpf_core_field_offset(struct super_block, s_writers) -
+                        bpf_core_field_offset(struct sb_writers, rw_sem) -
+                        i * bpf_core_type_size(struct percpu_rw_semaphore);
+                root = BPF_CORE_READ(sb, s_root);
+                if (root && BPF_CORE_READ(root, d_sb) == sb && BPF_CORE_READ(sb, s_writers.frozen)) {
+                        *ret_level = i;
+                        return sb;
+                }
+        }
+
+        return NULL;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
+        struct task_struct *task;
+        struct super_block *sb;
+        struct task_op *t;
+        u32 level;
+
+        if (flags & LCB_F_SPIN)
+                return 0;
+
+        task = bpf_get_current_task_btf();
+        if (flags & LCB_F_PERCPU) {
+                sb = frozen_sb(lock, &level);
+                if (!sb)
+                        return 0;
+                hit(PROBE_LOCK_BEGIN);
+                t = task_op_create(task);
+                if (t) {
+                        if (t->opener == OPENER_NONE)
+                                t->n_waits = 0;
+                        wait_begin(t, (u64) lock, PHASE_FREEZE, BPF_CORE_READ(sb, s_dev));
+                }
+                return 0;
+        }
+
+        t = task_op_get(task);
+        if (!t || t->opener == OPENER_NONE)
+                return 0;
+        hit(PROBE_LOCK_BEGIN);
+        wait_begin(t, (u64) lock, PHASE_LOCK, 0);
+
+        return 0;
+}
+
+/* A task that was stopped at the door of a frozen filesystem: the operation is what it waited there. */
+static inline void count_frozen(struct task_op *t, struct task_struct *task, u32 dev, u64 length, u64 now) {
+        u64 phase_ns[_PHASE_MAX] = {};
+        struct op_key key = {
+                .owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id(),
+                .dev = dev,
+                .op = OP_META,
+        };
+        char comm[COMM_LEN];
+        struct finished f = {
+                .key = &key,
+                .total_ns = length,
+                .phase_ns = phase_ns,
+                .comm = comm,
+                .pid = task->tgid,
+        };
+
+        if (worker_kind(task) == WORKER_LOOP)
+                key.origin = ORIGIN_LOOP;
+        if ((task->flags & (PF_KTHREAD | PF_IO_WORKER)) || compat_syscall_class(task) == SYSCALL_WRITE)
+                key.op = OP_SLOWWRITE;
+        phase_ns[PHASE_FREEZE] = length;
+        bpf_get_current_comm(comm, sizeof(comm));
+        count_op(&f, now);
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(lock_end, void *lock) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        u64 now, length;
+        u32 i, dev = 0;
+
+        if (!t)
+                return 0;
+        i = t->n_waits;
+        if (i == 0 || i > WAITS_MAX)
+                return 0;
+        hit(PROBE_LOCK_END);
+        if (t->wait[i - 1].phase == PHASE_FREEZE)
+                dev = t->wait[i - 1].dev;
+        now = bpf_ktime_get_ns();
+        length = wait_end(t, (u64) lock, now);
+        if (length && dev && t->opener == OPENER_NONE)
+                count_frozen(t, task, dev, length, now);
+
+        return 0;
+}
+
+/* Stand for the lock's address; not addresses of the kernel. */
+enum { RECLAIM_DIRECT = 1, RECLAIM_MEMCG };
+
+static inline void reclaim_begin(u64 id) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (t && t->opener != OPENER_NONE)
+                wait_begin(t, id, PHASE_RECLAIM, 0);
+}
+
+static inline void reclaim_end(u64 id) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (t && t->opener != OPENER_NONE)
+                wait_end(t, id, bpf_ktime_get_ns());
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(reclaim_direct_begin) {
+        hit(PROBE_RECLAIM_BEGIN);
+        reclaim_begin(RECLAIM_DIRECT);
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(reclaim_direct_end) {
+        hit(PROBE_RECLAIM_END);
+        reclaim_end(RECLAIM_DIRECT);
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(reclaim_memcg_begin) {
+        hit(PROBE_MEMCG_RECLAIM_BEGIN);
+        reclaim_begin(RECLAIM_MEMCG);
+        return 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(reclaim_memcg_end) {
+        hit(PROBE_MEMCG_RECLAIM_END);
+        reclaim_end(RECLAIM_MEMCG);
+        return 0;
+}
+
+/* Fires before the sleep, with the pause that is planned; one event a sleep. */
+static inline void throttled(struct bdi_writeback *wb, long pause, unsigned long start_time) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        u64 now = bpf_ktime_get_ns(), length = pause * jiffy_ns;
+        u64 phase_ns[_PHASE_MAX] = {};
+        struct op_key key = {};
+        char comm[COMM_LEN];
+        struct finished f = { .key = &key, .phase_ns = phase_ns, .comm = comm };
+        struct task_op *t;
+
+        if (pause <= 0 || length == 0)
+                return;
+        t = task_op_create(task);
+        if (!t)
+                return;
+        /* Another generation's program saw the same event: same start, and this program has not seen it yet. */
+        if (t->throttle_start == (start_time ^ ((u64) pause << 32)) && !(t->throttle_seen & program_bit)) {
+                t->throttle_seen |= program_bit;
+                return;
+        }
+        t->throttle_start = start_time ^ ((u64) pause << 32);
+        t->throttle_seen = program_bit;
+
+        if (t->opener != OPENER_NONE) {
+                add_interval(t, now, now + length, 0, PHASE_THROTTLE);
+                return;
+        }
+        key.owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id();
+        key.dev = BPF_CORE_READ(wb, bdi, dev, devt);
+        key.op = OP_SLOWWRITE;
+        if (worker_kind(task) == WORKER_LOOP)
+                key.origin = ORIGIN_LOOP;
+        f.total_ns = length;
+        f.pid = task->tgid;
+        phase_ns[PHASE_THROTTLE] = length;
+        bpf_get_current_comm(comm, sizeof(comm));
+        count_op(&f, now);
+}
+
+/* Arguments since 6.18; before, the fields of the dirty_throttle_control were passed one by one. */
+SEC("tp_btf/balance_dirty_pages")
+int BPF_PROG(throttle, struct bdi_writeback *wb, void *dtc, unsigned long dirty_ratelimit,
+             unsigned long task_ratelimit, unsigned long dirtied, unsigned long period, long pause,
+             unsigned long start_time) {
+        hit(PROBE_THROTTLE);
+        throttled(wb, pause, start_time);
+        return 0;
+}
+
+SEC("tp_btf/balance_dirty_pages")
+int BPF_PROG(throttle_12, struct bdi_writeback *wb, unsigned long thresh, unsigned long bg_thresh,
+             unsigned long dirty, unsigned long bdi_thresh, unsigned long bdi_dirty, unsigned long dirty_ratelimit,
+             unsigned long task_ratelimit, unsigned long dirtied, unsigned long period, long pause,
+             unsigned long start_time) {
+        hit(PROBE_THROTTLE);
+        throttled(wb, pause, start_time);
+        return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#define BUS_NAME "org.iolat1"
+#define BUS_PATH "/org/iolat1"
+#define BUS_UNIT_PREFIX "/org/iolat1/unit"
+#define BUS_INTERFACE_MANAGER "org.iolat1.Manager"
+#define BUS_INTERFACE_UNIT "org.iolat1.Unit"
+
+#define BUS_ERROR_NO_SUCH_UNIT "org.iolat1.Error.NoSuchUnit"
+#define BUS_ERROR_NO_SUCH_PROCESS "org.iolat1.Error.NoSuchProcess"
+#define BUS_ERROR_BAD_RANGE "org.iolat1.Error.BadRange"
+#define BUS_ERROR_TOO_MANY "org.iolat1.Error.TooMany"
+
+#define DEFAULT_RUNTIME_DIR "/run/iolat"
+#define PEER_SOCKET_NAME "bus"
+
+enum {
+        LIST_ROWS_MAX = 1000, /* rows in one reply of List(), whatever the caller asks for */
+};

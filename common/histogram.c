@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <math.h>
+
+#include "histogram.h"
+
+static void buckets_add(unsigned long long *dst, const unsigned long long *src, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                dst[i] += src[i];
+}
+
+void hist_full_add(struct hist_full *dst, const struct hist_full *src) {
+        dst->count += src->count;
+        dst->sum_ns += src->sum_ns;
+        dst->max_ns = MAX(dst->max_ns, src->max_ns);
+        buckets_add(dst->bucket, src->bucket, BUCKETS_FULL);
+}
+
+void hist_short_add(struct hist_short *dst, const struct hist_short *src) {
+        dst->count += src->count;
+        dst->sum_ns += src->sum_ns;
+        dst->max_ns = MAX(dst->max_ns, src->max_ns);
+        buckets_add(dst->bucket, src->bucket, BUCKETS_SHORT);
+}
+
+static uint64_t quantile(const unsigned long long *bucket, size_t n, bucket_u64 (*upper)(unsigned), uint64_t max,
+                         double q) {
+        uint64_t total = 0, seen = 0, rank;
+
+        for (size_t i = 0; i < n; i++)
+                total += bucket[i];
+        if (total == 0)
+                return 0;
+
+        rank = (uint64_t) ceil(q * (double) total);
+        rank = MIN(MAX(rank, (uint64_t) 1), total);
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t low, mid;
+
+                seen += bucket[i];
+                if (seen < rank)
+                        continue;
+                if (i == n - 1)
+                        return max;
+                low = i == 0 ? 0 : upper(i - 1);
+                mid = low + (upper(i) - low) / 2;
+
+                return MIN(mid, max);
+        }
+
+        return max;
+}
+
+uint64_t hist_full_quantile(const struct hist_full *h, double q) {
+        return quantile(h->bucket, BUCKETS_FULL, bucket_full_upper, h->max_ns, q);
+}
+
+uint64_t hist_short_quantile(const struct hist_short *h, double q) {
+        return quantile(h->bucket, BUCKETS_SHORT, bucket_short_upper, h->max_ns, q);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the interfaces (bus, later varlink and metrics) may ask of the daemon. They know nothing of maps. All
+ * functions return 0 or a negative errno; strings in callbacks belong to the daemon and are valid during the call. */
+
+#include "abi.h"
+#include "util.h"
+
+typedef struct Manager Manager;
+
+/* One row of List(): the keys of DESIGN.md 6.3. */
+typedef struct Row {
+        const char *unit;
+        const char *user_unit; /* NULL: none */
+        const char *op;        /* "fsync", "rq-write", ... */
+        const char *phase;     /* "total", "journal", "queue", ... */
+        uint32_t dev;          /* kernel dev_t of the filesystem or of the disk */
+        const char *fs_type;   /* NULL for requests, or if it is not mounted any more */
+        const char *mount_point;
+        const char *origin; /* NULL for operations of origin "self" */
+        bool is_request;
+        bool async;
+        uint64_t count;
+        uint64_t errors;
+        uint64_t bytes;   /* requests only */
+        uint64_t untimed; /* requests only, row "device": completions that never were issued (empty flushes) */
+        uint64_t sum_ns;
+        uint64_t p50_ns;
+        uint64_t p90_ns;
+        uint64_t p99_ns;
+        uint64_t max_ns;
+        const uint64_t *owned_bytes; /* requests only: _OWNED_BY_MAX numbers */
+        const char *const *source;   /* NULL-terminated attach points */
+} Row;
+
+typedef int (*row_callback)(const Row *row, void *userdata);
+
+/* NULL or empty arrays match everything. Units are matched as shell patterns against unit and user unit. */
+typedef struct RowFilter {
+        char **units;
+        char **ops;
+        char **phases;
+} RowFilter;
+
+/* Calls back for at most limit rows that match, in the order of ids that never change while the daemon lives, from
+ * the first one after cursor. *ret_next is the cursor for the next page, 0 if there is none. */
+int query_rows(Manager *m, const RowFilter *filter, uint64_t cursor, uint32_t limit, row_callback callback,
+               void *userdata, uint64_t *ret_next);
+
+/* Calls back for each non-empty bucket (inclusive upper edge in ns, UINT64_MAX for the last; count), all devices
+ * together if device ("MAJ:MIN") is empty. Returns -ENOENT if nothing was counted under that unit, op and phase,
+ * -EINVAL if op, phase or device is none. */
+typedef int (*bucket_callback)(uint64_t upper_ns, uint64_t count, void *userdata);
+int query_histogram(Manager *m, const char *unit, const char *op, const char *phase, const char *device,
+                    bucket_callback callback, void *userdata);
+
+/* Calls back with each unit name (also "(kernel)" ...) under which something was counted, sorted. */
+typedef int (*unit_callback)(const char *unit, void *userdata);
+int query_units(Manager *m, unit_callback callback, void *userdata);
+
+/* Summary of one unit. Returns -ENOENT if nothing is known under that name. */
+typedef struct UnitSummary {
+        const char *unit;
+        const char *control_group;           /* below the root of the hierarchy, NULL if it is gone */
+        const char *description;             /* NULL if no manager told */
+        uint64_t step_ns[_STEP_MAX];         /* journal steps, all operations */
+        uint64_t current_ids;                /* number of live cgroups below it that were counted */
+        const char *current_invocation_id;   /* 32 hex digits or NULL */
+} UnitSummary;
+int query_unit(Manager *m, const char *unit, UnitSummary *ret);
+
+/* As query_rows(), restricted to one unit and to its cgroups that exist now: the present invocation. */
+int query_unit_current_rows(Manager *m, const char *unit, row_callback callback, void *userdata);
+
+/* Name of the unit that the process belongs to; the caller frees it. -ESRCH if there is no such process, -ENOENT if
+ * it is in no unit of the default hierarchy. */
+int query_unit_by_pid(Manager *m, uint32_t pid, char **ret);
+
+/* Rows of "probes": kind "probe", "loss" or "blind". */
+typedef struct ProbeRow {
+        const char *kind;
+        const char *probe;    /* logical probe, name of the loss counter, or title of the blind spot */
+        const char *attached; /* "tp_btf:NAME", NULL if absent */
+        const char *reason;   /* why absent or degraded; text of a blind spot; else NULL */
+        const char *state;    /* "ok", "degraded", "absent" */
+        uint64_t hits;        /* for kind "loss": what was lost */
+        uint64_t misses;
+} ProbeRow;
+typedef int (*probe_callback)(const ProbeRow *row, void *userdata);
+int query_probes(Manager *m, probe_callback callback, void *userdata);
+
+/* Stalls (2.7), newest last, from since_realtime_us on. */
+typedef struct StallRow {
+        uint64_t id;
+        uint64_t start_realtime_us;
+        const char *unit;
+        const char *op;
+        const char *state; /* "done", "failed" */
+        const char *error; /* "EIO" or NULL */
+        const char *dominant_phase;
+        const char *mount_point;
+        const struct stall *record;
+} StallRow;
+typedef int (*stall_callback)(const StallRow *row, void *userdata);
+int query_stalls(Manager *m, uint64_t since_realtime_us, uint32_t limit, stall_callback callback, void *userdata);
+
+const char *query_tier(Manager *m);        /* "tracepoint" */
+bool query_degraded(Manager *m);           /* something was lost, or a probe that should be there is not */
+uint64_t query_lost(Manager *m);           /* sum of the loss counters and of skipped probe hits */
+uint64_t query_since_realtime_us(Manager *m);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <getopt.h>
+
+#include "loader.h"
+#include "log.h"
+
+static int help(void) {
+        printf("iolat-probes [OPTIONS...] load|unload|show\n\n"
+               "Load, attach and pin the BPF programs of iolat.\n\n"
+               "Commands:\n"
+               "  load               Load the programs, or replace older ones without a gap\n"
+               "  unload             Detach and remove everything\n"
+               "  show               Show what is attached\n\n"
+               "Options:\n"
+               "  -h --help          Show this help\n"
+               "     --version       Show the version\n"
+               "     --bpffs=DIR     Where a bpf file system is mounted (default: " DEFAULT_BPFFS ")\n"
+               "     --tier=TIER     auto or tracepoint (default: auto)\n"
+               "     --force         Replace programs of this same build, too\n"
+               "     --debug         Log more\n\n"
+               "See the iolat-probes(8) man page for details.\n");
+
+        return 0;
+}
+
+int main(int argc, char *argv[]) {
+        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_TIER, ARG_FORCE, ARG_DEBUG };
+        static const struct option options[] = {
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },
+                { "bpffs", required_argument, NULL, ARG_BPFFS },
+                { "tier", required_argument, NULL, ARG_TIER },
+                { "force", no_argument, NULL, ARG_FORCE },
+                { "debug", no_argument, NULL, ARG_DEBUG },
+                {},
+        };
+        LoaderOptions o = { .bpffs = DEFAULT_BPFFS, .tier = "auto" };
+        const char *verb;
+        int c, r;
+
+        log_setup("iolat-probes", LOG_INFO);
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 'h':
+                        return help();
+                case ARG_VERSION:
+                        printf("iolat %s\n", IOLAT_VERSION);
+                        return 0;
+                case ARG_BPFFS:
+                        o.bpffs = optarg;
+                        break;
+                case ARG_TIER:
+                        o.tier = optarg;
+                        break;
+                case ARG_FORCE:
+                        o.force = true;
+                        break;
+                case ARG_DEBUG:
+                        log_set_max_level(LOG_DEBUG);
+                        break;
+                default:
+                        return EXIT_FAILURE;
+                }
+
+        if (optind + 1 != argc) {
+                log_error("Exactly one command is needed: load, unload or show.");
+                return EXIT_FAILURE;
+        }
+        verb = argv[optind];
+        if (streq(verb, "load"))
+                r = loader_load(&o);
+        else if (streq(verb, "unload"))
+                r = loader_unload(o.bpffs);
+        else if (streq(verb, "show"))
+                r = loader_show(o.bpffs);
+        else {
+                log_error("Unknown command '%s': load, unload or show.", verb);
+                return EXIT_FAILURE;
+        }
+
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
