@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include "cgroup-tree.h"
@@ -55,6 +57,7 @@ typedef struct Walk {
         cgroup_callback callback;
         void *userdata;
         dev_t dev;
+        bool nlink_is_exact; /* 2 and the number of subdirectories, as in the kernel's cgroup2 */
         size_t len; /* of path; 0 for the root */
         char path[PATH_MAX];
 } Walk;
@@ -80,7 +83,8 @@ static int walk_child(Walk *w, int dir_fd, const char *name, unsigned depth) {
         w->len += 1 + n;
 
         r = w->callback(st.st_ino, w->path, w->userdata);
-        if (r == 0) {
+        /* Most cgroups are leaves; opening them would be most of the work. */
+        if (r == 0 && !(w->nlink_is_exact && st.st_nlink == 2)) {
                 fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
                 if (fd >= 0)
                         r = walk_children(w, take_fd(&fd), depth);
@@ -126,13 +130,15 @@ static int walk_children(Walk *w, int dir_fd, unsigned depth) {
 int cgroup_tree_walk(const char *root, cgroup_callback callback, void *userdata) {
         _cleanup_close_ int fd = -EBADF;
         Walk w = { .callback = callback, .userdata = userdata };
+        struct statfs fs;
         struct stat st;
         int r;
 
         fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
                 return -errno;
         w.dev = st.st_dev;
+        w.nlink_is_exact = fs.f_type == CGROUP2_SUPER_MAGIC;
 
         r = callback(st.st_ino, "/", userdata);
         if (r != 0)

@@ -6,7 +6,7 @@
 /* One line of /proc/PID/mountinfo. The strings point into that line, unescaped. */
 typedef struct MountInfo {
         uint32_t dev;     /* s_dev of the filesystem, kernel encoding (major << 20 | minor) */
-        char *root;       /* which directory of the filesystem is mounted; "/" unless it is a bind mount or subvolume */
+        char *root;       /* which directory of the filesystem is mounted: "/" but for bind mounts and subvolumes */
         char *mount_point;
         char *fs_type;
 } MountInfo;
@@ -16,7 +16,7 @@ typedef struct MountInfo {
 /* Splits one line, which is modified. Returns 0 or -EBADMSG. */
 int mountinfo_parse_line(char *line, MountInfo *ret);
 
-/* Calls back for each line of f up to its end; lines that cannot be understood are left out. A callback that returns
- * non-zero ends that, and its result is returned. Else returns 0 or a negative errno of reading. */
+/* Calls back for each line of f up to its end; lines that cannot be understood are left out. A callback that
+ * returns non-zero ends that, and its result is returned. Else returns 0 or a negative errno of reading. */
 typedef int (*mountinfo_callback)(const MountInfo *m, void *userdata);
 int mountinfo_foreach(FILE *f, mountinfo_callback callback, void *userdata);

@@ -34,7 +34,8 @@ void shares_of(uint64_t total, const uint64_t *weights, size_t n, uint64_t *ret)
         if (left == 0)
                 return;
 
-        /* Bisects for the smallest limit which no more than the rest of ones exceed; needs no memory for sorting. */
+        /* Bisects for the smallest limit which no more than the rest of ones exceed; needs no memory for
+         * sorting. */
         low = 0;
         high = sum - 1;
         while (low < high) {

@@ -58,7 +58,8 @@ static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* The unit at p, which ends where the next number, a blank or the string does; NULL if there is none of that name. */
+/* The unit at p, which ends where the next number, a blank or the string does; NULL if there is none of that
+ * name. */
 static const TimeUnit *find_unit(const char *p, size_t *ret_len) {
         static const TimeUnit seconds = { "", NSEC_PER_SEC };
         size_t n = strcspn(p, " \t\n\r0123456789.+-");

@@ -89,8 +89,8 @@ static bool component_to_unit(const char *p, size_t n, UnitName *ret) {
         return unit_name_is_valid(ret->s);
 }
 
-/* Goes down from p through slices to the first other unit. Returns the end of what was found (a "/" or the end of the
- * path): of that unit, else of the last slice, else p itself with an empty name. */
+/* Goes down from p through slices to the first other unit. Returns the end of what was found (a "/" or the end
+ * of the path): of that unit, else of the last slice, else p itself with an empty name. */
 static const char *find_unit(const char *p, UnitName *ret) {
         const char *end = p;
         UnitName u;

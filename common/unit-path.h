@@ -11,13 +11,13 @@ enum {
 /* Whether s names a unit that can run: plain or instantiated, not a template. */
 bool unit_name_is_valid(const char *s);
 
-/* Finds out to which unit a cgroup belongs, by systemd's rules. The path starts with "/" and is relative to the root
- * of the hierarchy, which is "-.slice"; it may hold any bytes.
+/* Finds out to which unit a cgroup belongs, by systemd's rules. The path starts with "/" and is relative to the
+ * root of the hierarchy, which is "-.slice"; it may hold any bytes.
  *
- *   *ret_unit       the outermost unit; the innermost slice above, if the path leads to no other unit. Never NULL.
+ *   *ret_unit       the outermost unit; if the path leads to none, the innermost slice above it. Never NULL.
  *   *ret_user_unit  below user@UID.service, capsule@NAME.service and session-ID.scope: the unit (or slice) of that
  *                   inner manager, else NULL
- *   *ret_subgroup   what follows the innermost of the two, without "/" at either end; any bytes; NULL if nothing does
+ *   *ret_subgroup   what follows the innermost of the two, without "/" at either end, any bytes; NULL if nothing does
  *
  * Any of the three may be NULL if it is of no interest; the caller frees what it gets. Returns 0, -EINVAL for
  * something that is no normalized path of bounded length, or -ENOMEM. */

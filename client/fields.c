@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "fields.h"
+#include "json.h"
+
+static const char *const signatures[] = {
+        [FIELD_STRING] = "s",
+        [FIELD_NUMBER] = "t",
+        [FIELD_BOOL] = "b",
+        [FIELD_PAIRS] = "a{st}",
+        [FIELD_STRINGS] = "as",
+};
+
+static void *member(const void *object, const Field *f) {
+        return (char *) (uintptr_t) object + f->offset;
+}
+
+static void member_clear(const Field *f, void *object) {
+        void *p = member(object, f);
+
+        switch (f->type) {
+        case FIELD_STRING:
+                free(TAKE_PTR(*(char **) p));
+                break;
+        case FIELD_PAIRS: {
+                Pairs *pairs = p;
+
+                for (size_t i = 0; i < pairs->n; i++)
+                        free(pairs->items[i].name);
+                free(pairs->items);
+                *pairs = (Pairs){};
+                break;
+        }
+        case FIELD_STRINGS: {
+                Strings *strings = p;
+
+                for (size_t i = 0; i < strings->n; i++)
+                        free(strings->items[i]);
+                free(strings->items);
+                *strings = (Strings){};
+                break;
+        }
+        default:
+                break;
+        }
+}
+
+void fields_clear(const Field *fields, size_t n_fields, void *object) {
+        for (size_t i = 0; i < n_fields; i++)
+                member_clear(&fields[i], object);
+}
+
+static int copy_string(const char *s, char **ret) {
+        if (strlen(s) > STRING_LEN_MAX)
+                return -EBADMSG;
+        *ret = strdup(s);
+
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int pairs_decode(sd_bus_message *m, Pairs *pairs) {
+        const char *name;
+        uint64_t value;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "{st}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "{st}", &name, &value)) > 0) {
+                Pair *items;
+
+                if (pairs->n >= MEMBERS_MAX)
+                        return -EBADMSG;
+                items = reallocarray(pairs->items, pairs->n + 1, sizeof(Pair));
+                if (!items)
+                        return -ENOMEM;
+                pairs->items = items;
+                r = copy_string(name, &items[pairs->n].name);
+                if (r < 0)
+                        return r;
+                items[pairs->n++].value = value;
+        }
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_exit_container(m);
+}
+
+static int strings_decode(sd_bus_message *m, Strings *strings) {
+        const char *s;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "s");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "s", &s)) > 0) {
+                char **items;
+
+                if (strings->n >= MEMBERS_MAX)
+                        return -EBADMSG;
+                items = reallocarray(strings->items, strings->n + 1, sizeof(char *));
+                if (!items)
+                        return -ENOMEM;
+                strings->items = items;
+                r = copy_string(s, &items[strings->n]);
+                if (r < 0)
+                        return r;
+                strings->n++;
+        }
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_exit_container(m);
+}
+
+/* Reads what is inside the variant. Returns 0 if it is as good as absent. */
+static int member_decode(sd_bus_message *m, const Field *f, void *object) {
+        void *p = member(object, f);
+        int r;
+
+        member_clear(f, object);
+
+        switch (f->type) {
+        case FIELD_STRING: {
+                const char *s;
+
+                r = sd_bus_message_read(m, "s", &s);
+                if (r < 0)
+                        return r;
+                if (isempty(s))
+                        return 0;
+                r = copy_string(s, p);
+                break;
+        }
+        case FIELD_NUMBER:
+                r = sd_bus_message_read(m, "t", (uint64_t *) p);
+                break;
+        case FIELD_BOOL: {
+                int b;
+
+                r = sd_bus_message_read(m, "b", &b);
+                if (r >= 0)
+                        *(bool *) p = b;
+                break;
+        }
+        case FIELD_PAIRS:
+                r = pairs_decode(m, p);
+                break;
+        case FIELD_STRINGS:
+                r = strings_decode(m, p);
+                break;
+        default:
+                return -EINVAL;
+        }
+
+        return r < 0 ? r : 1;
+}
+
+static const Field *find_field(const Field *fields, size_t n_fields, const char *key) {
+        for (size_t i = 0; i < n_fields; i++)
+                if (streq(fields[i].bus_key, key))
+                        return &fields[i];
+
+        return NULL;
+}
+
+int fields_decode(sd_bus_message *m, const Field *fields, size_t n_fields, void *object, uint32_t *ret_present) {
+        uint32_t present = 0;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+
+        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                const char *key, *contents;
+                const Field *f;
+
+                r = sd_bus_message_read(m, "s", &key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r < 0)
+                        return r;
+
+                f = find_field(fields, n_fields, key);
+                if (f && streq(contents, signatures[f->type])) {
+                        r = sd_bus_message_enter_container(m, 'v', contents);
+                        if (r < 0)
+                                return r;
+                        r = member_decode(m, f, object);
+                        if (r < 0)
+                                return r;
+                        if (r > 0)
+                                present |= UINT32_C(1) << (f - fields);
+                        r = sd_bus_message_exit_container(m);
+                } else
+                        r = sd_bus_message_skip(m, "v");
+                if (r < 0)
+                        return r;
+
+                r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        return r;
+        }
+        if (r < 0)
+                return r;
+
+        r = sd_bus_message_exit_container(m);
+        if (r < 0)
+                return r;
+        if (ret_present)
+                *ret_present = present;
+
+        return 0;
+}
+
+static int member_to_json(const Field *f, const void *object, json_object **ret) {
+        const void *p = member(object, f);
+        json_object *j;
+
+        switch (f->type) {
+        case FIELD_STRING:
+                j = json_string(*(char *const *) p);
+                break;
+        case FIELD_NUMBER:
+                j = json_object_new_uint64(*(const uint64_t *) p);
+                break;
+        case FIELD_BOOL:
+                j = json_object_new_boolean(*(const bool *) p);
+                break;
+        case FIELD_PAIRS:
+                j = json_pairs(p);
+                break;
+        case FIELD_STRINGS:
+                j = json_strings(p);
+                break;
+        default:
+                return -EINVAL;
+        }
+        if (!j)
+                return -ENOMEM;
+        *ret = j;
+
+        return 0;
+}
+
+json_object *fields_to_json(const Field *fields, size_t n_fields, const void *object, uint32_t present) {
+        _cleanup_(json_putp) json_object *o = NULL;
+
+        o = json_object_new_object();
+        if (!o)
+                return NULL;
+
+        for (size_t i = 0; i < n_fields; i++) {
+                json_object *j = NULL;
+
+                if (!fields[i].json_key)
+                        continue;
+                if (present & UINT32_C(1) << i && member_to_json(&fields[i], object, &j) < 0)
+                        return NULL;
+                if (json_add(o, fields[i].json_key, j) < 0)
+                        return NULL;
+        }
+
+        return TAKE_PTR(o);
+}
+
+bool field_present(const Field *fields, size_t n_fields, uint32_t present, size_t offset) {
+        for (size_t i = 0; i < n_fields; i++)
+                if (fields[i].offset == offset)
+                        return present & UINT32_C(1) << i;
+
+        return false;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "query.h"
+
+/* What the files of the query library share with each other. */
+
+struct Query {
+        sd_bus *bus;
+        const char *destination; /* NULL: the daemon itself is at the other end */
+        char *place;             /* for messages: where the daemon was looked for */
+};
+
+/* All log, but for the quiet errors of query.h. */
+int query_request(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret);
+int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret);
+int query_call_simple(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret,
+                      const char *types, ...);
+
+/* Logs that a reply could not be read. */
+int query_log_reply(int error);
+
+/* The patterns as they are sent: names become patterns that match at least them, whatever the daemon thinks of
+ * backslashes (which are frequent in names of units). query_rows_match() then drops what was not meant. */
+int query_patterns_new(char **patterns, char ***ret);
+void query_rows_match(char **patterns, Rows *rows);

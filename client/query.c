@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <time.h>
+
+#include "bus-names.h"
+#include "log.h"
+#include "query.h"
+#include "query-internal.h"
+#include "text.h"
+
+#define CALL_TIMEOUT_US (10 * USEC_PER_SEC)
+#define DEFAULT_SOCKET DEFAULT_RUNTIME_DIR "/" PEER_SOCKET_NAME
+
+enum {
+        PAGES_MAX = 100000, /* of List(): a daemon that never comes to an end is not believed */
+};
+
+Query *query_free(Query *q) {
+        if (!q)
+                return NULL;
+        sd_bus_flush_close_unref(q->bus);
+        free(q->place);
+        free(q);
+
+        return NULL;
+}
+
+/* An address may hold only few characters as they are, everything else is %NN. */
+static char *escape_address(const char *path) {
+        static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/.";
+        char *escaped, *t;
+
+        escaped = t = malloc(strlen(path) * STRLEN("%NN") + 1);
+        if (!escaped)
+                return NULL;
+        for (; *path; path++)
+                if (strchr(plain, *path))
+                        *t++ = *path;
+                else
+                        t += sprintf(t, "%%%02x", (unsigned char) *path);
+        *t = 0;
+
+        return escaped;
+}
+
+static uint64_t now_us(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
+}
+
+/* Waits until the connection is set up. Calls would wait for that, too, but for as long as it takes. */
+static int wait_ready(sd_bus *bus) {
+        uint64_t end = now_us() + CALL_TIMEOUT_US, now;
+        int r;
+
+        while ((r = sd_bus_is_ready(bus)) == 0) {
+                r = sd_bus_process(bus, NULL);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        continue;
+                now = now_us();
+                if (now >= end)
+                        return -ETIMEDOUT;
+                r = sd_bus_wait(bus, end - now);
+                if (r < 0)
+                        return r;
+        }
+
+        return r < 0 ? r : 0;
+}
+
+static int open_peer(const char *path, sd_bus **ret) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        _cleanup_free_ char *address = NULL, *escaped = NULL;
+        int r;
+
+        escaped = escape_address(path);
+        if (!escaped || asprintf(&address, "unix:path=%s", escaped) < 0) {
+                address = NULL;
+                return -ENOMEM;
+        }
+        r = sd_bus_new(&bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_address(bus, address);
+        if (r < 0)
+                return r;
+        r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(bus);
+
+        return 0;
+}
+
+static int open_bus(const Options *o, Query *q) {
+        const char *socket;
+        int r;
+
+        if (o->host || o->machine) {
+                q->destination = BUS_NAME;
+                q->place = strdup(o->host ?: o->machine);
+                r = o->host ? sd_bus_open_system_remote(&q->bus, o->host) :
+                              sd_bus_open_system_machine(&q->bus, o->machine);
+        } else {
+                socket = o->socket ?: getenv("IOLAT_SOCKET");
+                if (isempty(socket))
+                        socket = DEFAULT_SOCKET;
+                q->place = strdup(socket);
+                r = open_peer(socket, &q->bus);
+        }
+        if (r < 0)
+                return r;
+        r = sd_bus_set_method_call_timeout(q->bus, CALL_TIMEOUT_US);
+        if (r < 0)
+                return r;
+
+        return wait_ready(q->bus);
+}
+
+static int log_unreachable(const Query *q, int error) {
+        _cleanup_free_ char *place = NULL;
+
+        place = text_escape(strempty(q->place));
+
+        return log_error_errno(error, "Cannot reach iolatd at %s: %m. Is iolatd running%s?", strempty(place),
+                               q->destination ? " there" : " (systemctl start iolatd)");
+}
+
+int query_new(const Options *o, Query **ret) {
+        _cleanup_(query_freep) Query *q = NULL;
+        int r;
+
+        q = calloc(1, sizeof(Query));
+        if (!q)
+                return log_oom();
+        r = open_bus(o, q);
+        if (r < 0)
+                return log_unreachable(q, r);
+        *ret = TAKE_PTR(q);
+
+        return 0;
+}
+
+int query_log_reply(int error) {
+        if (error == -ENOMEM)
+                return log_oom();
+
+        return log_error_errno(error, "Cannot make sense of the answer of iolatd (%m). "
+                               "Are iolatctl and iolatd of the same version?");
+}
+
+/* Turns an error reply into one of the quiet errors, or logs it. */
+static int handle_error(const Query *q, int error, const sd_bus_error *e) {
+        _cleanup_free_ char *text = NULL;
+
+        if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_UNIT) || sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT))
+                return -ENOENT;
+        if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_PROCESS))
+                return -ESRCH;
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) || error == -ECONNRESET || error == -ENOTCONN)
+                return log_unreachable(q, error);
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || error == -ETIMEDOUT)
+                return log_error_errno(ETIMEDOUT, "iolatd did not answer in time.");
+
+        text = text_escape(sd_bus_error_is_set(e) && e->message ? e->message : strerror(abs(error)));
+        (void) log_error_errno(error, "iolatd refused the request: %s", strempty(text));
+        /* Not to be taken for one of the quiet ones */
+        return error == -ENOENT || error == -ESRCH ? -EIO : error;
+}
+
+int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret) {
+        _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
+        int r;
+
+        r = sd_bus_call(q->bus, request, 0, &e, ret);
+        if (r < 0)
+                return handle_error(q, r, &e);
+
+        return 0;
+}
+
+int query_request(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret) {
+        int r;
+
+        r = sd_bus_message_new_method_call(q->bus, ret, q->destination, path, interface, method);
+        if (r < 0)
+                return log_error_errno(r, "Cannot make a request to iolatd: %m");
+
+        return 0;
+}
+
+/* Calls a method whose arguments are basic types. */
+int query_call_simple(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret,
+                      const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        va_list ap;
+        int r;
+
+        r = query_request(q, path, interface, method, &m);
+        if (r < 0)
+                return r;
+        if (!isempty(types)) {
+                va_start(ap, types);
+                r = sd_bus_message_appendv(m, types, ap);
+                va_end(ap);
+                if (r < 0)
+                        return log_error_errno(r, "Cannot send that to iolatd: %m");
+        }
+
+        return query_call(q, m, ret);
+}
+
+static int append_lists(sd_bus_message *m, char **patterns, char **ops, char **phases) {
+        char **lists[] = { patterns, ops, phases };
+        char *none[] = { NULL };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(lists) && r >= 0; i++)
+                r = sd_bus_message_append_strv(m, lists[i] ?: none);
+
+        return r;
+}
+
+/* One page. Returns the cursor of the next one, 0 at the end. */
+static int list_page(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, Rows *rows,
+                     uint64_t *ret_next) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r;
+
+        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, "List", &m);
+        if (r < 0)
+                return r;
+        r = append_lists(m, patterns, ops, phases);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "tu", cursor, (uint32_t) LIST_ROWS_MAX);
+        if (r < 0)
+                return log_error_errno(r, "Cannot send that to iolatd: %m");
+        r = query_call(q, m, &reply);
+        if (r < 0)
+                return r;
+        r = rows_append(rows, reply);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "t", ret_next);
+        if (r < 0)
+                return query_log_reply(r);
+
+        return 0;
+}
+
+int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
+        _cleanup_(rows_clear) Rows rows = {};
+        _cleanup_(strv_freep) char **sent = NULL;
+        uint64_t cursor = 0, next;
+        int r;
+
+        r = query_patterns_new(patterns, &sent);
+        if (r < 0)
+                return log_oom();
+
+        for (size_t page = 0;; page++) {
+                r = list_page(q, sent, ops, phases, cursor, &rows, &next);
+                if (r < 0)
+                        return r;
+                if (next == 0)
+                        break;
+                if (next == cursor || page >= PAGES_MAX)
+                        return query_log_reply(-EBADMSG);
+                cursor = next;
+        }
+
+        query_rows_match(patterns, &rows);
+        rows_sort(&rows);
+        *ret = rows;
+        rows = (Rows){};
+
+        return 0;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus-manager.h"
+#include "bus-names.h"
+#include "bus-row.h"
+#include "names.h"
+#include "text-escape.h"
+
+enum { QUOTED_MAX = 64 }; /* bytes of a caller's own words in an error that is sent to it */
+
+static const char *quoted(const char *s, char buf[static QUOTED_MAX]) {
+        return text_escape(s, /* controls= */ true, buf, QUOTED_MAX);
+}
+
+static int no_such_unit(sd_bus_error *reterr_error, const char *unit) {
+        char buf[QUOTED_MAX];
+
+        return sd_bus_error_setf(reterr_error, BUS_ERROR_NO_SUCH_UNIT, "Nothing is known of unit %s.",
+                                 quoted(unit, buf));
+}
+
+/* Method replies with one array: opened here, filled by a query, closed and sent by reply_send(). */
+static int reply_open(sd_bus_message *call, const char *contents, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_return(call, &m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', contents);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+static int reply_send(sd_bus_message *m) {
+        int r;
+
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+
+        return sd_bus_send(NULL, m, NULL);
+}
+
+static int append_unit(const char *unit, void *userdata) {
+        _cleanup_free_ char *path = NULL;
+        sd_bus_message *m = userdata;
+        int r;
+
+        r = sd_bus_path_encode(BUS_UNIT_PREFIX, unit, &path);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'r', "so");
+        if (r < 0)
+                return r;
+        r = bus_append_text(m, unit);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 'o', path);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
+static int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        BusContext *c = userdata;
+        int r;
+
+        r = reply_open(call, "(so)", &reply);
+        if (r < 0)
+                return r;
+        r = query_units(c->manager, append_unit, reply);
+        if (r < 0)
+                return r;
+
+        return reply_send(reply);
+}
+
+static int reply_unit_path(sd_bus_message *call, const char *unit) {
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        r = sd_bus_path_encode(BUS_UNIT_PREFIX, unit, &path);
+        if (r < 0)
+                return r;
+
+        return sd_bus_reply_method_return(call, "o", path);
+}
+
+static int method_get_unit(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        BusContext *c = userdata;
+        UnitSummary summary;
+        const char *unit;
+        int r;
+
+        r = sd_bus_message_read(call, "s", &unit);
+        if (r < 0)
+                return r;
+        r = query_unit(c->manager, unit, &summary);
+        if (r == -ENOENT)
+                return no_such_unit(reterr_error, unit);
+        if (r < 0)
+                return r;
+
+        return reply_unit_path(call, unit);
+}
+
+static int method_get_unit_by_pid(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_free_ char *unit = NULL;
+        BusContext *c = userdata;
+        uint32_t pid;
+        int r;
+
+        r = sd_bus_message_read(call, "u", &pid);
+        if (r < 0)
+                return r;
+        r = pid == 0 || pid > INT32_MAX ? -ESRCH : query_unit_by_pid(c->manager, pid, &unit);
+        if (r == -ESRCH)
+                return sd_bus_error_setf(reterr_error, BUS_ERROR_NO_SUCH_PROCESS, "There is no process %u.", pid);
+        if (r == -ENOENT)
+                return sd_bus_error_setf(reterr_error, BUS_ERROR_NO_SUCH_UNIT,
+                                         "Process %u belongs to no unit.", pid);
+        if (r < 0)
+                return r;
+
+        return reply_unit_path(call, unit);
+}
+
+static bool is_op(const char *s) {
+        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0;
+}
+
+static bool is_phase(const char *s) {
+        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0;
+}
+
+/* Reads an array of strings into ret, which is NULL-terminated by being one longer than the limit. The strings
+ * belong to the message. */
+static int read_filter(sd_bus_message *call, const char *what, bool (*valid)(const char *),
+                       const char *ret[static LIST_FILTER_MAX + 1], sd_bus_error *reterr_error) {
+        char buf[QUOTED_MAX];
+        const char *s;
+        size_t n = 0;
+        int r;
+
+        r = sd_bus_message_enter_container(call, 'a', "s");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read_basic(call, 's', &s)) > 0) {
+                if (n >= LIST_FILTER_MAX)
+                        return sd_bus_error_setf(reterr_error, BUS_ERROR_TOO_MANY,
+                                                 "More than %d %ss in one request.", LIST_FILTER_MAX, what);
+                if (strlen(s) > LIST_PATTERN_MAX)
+                        return sd_bus_error_setf(reterr_error, BUS_ERROR_BAD_RANGE,
+                                                 "A %s is longer than %d bytes.", what, LIST_PATTERN_MAX);
+                if (valid && !valid(s))
+                        return sd_bus_error_setf(reterr_error, BUS_ERROR_BAD_RANGE, "There is no %s \"%s\".",
+                                                 what, quoted(s, buf));
+                ret[n++] = s;
+        }
+        if (r < 0)
+                return r;
+        ret[n] = NULL;
+
+        return sd_bus_message_exit_container(call);
+}
+
+static int append_row(const Row *row, void *userdata) {
+        return bus_append_row(userdata, row);
+}
+
+static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *units[LIST_FILTER_MAX + 1], *ops[LIST_FILTER_MAX + 1], *phases[LIST_FILTER_MAX + 1];
+        const RowFilter filter = { .units = (char **) units, .ops = (char **) ops, .phases = (char **) phases };
+        BusContext *c = userdata;
+        uint64_t cursor, next = 0;
+        uint32_t limit;
+        int r;
+
+        r = read_filter(call, "unit pattern", NULL, units, reterr_error);
+        if (r < 0)
+                return r;
+        r = read_filter(call, "operation", is_op, ops, reterr_error);
+        if (r < 0)
+                return r;
+        r = read_filter(call, "phase", is_phase, phases, reterr_error);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(call, "tu", &cursor, &limit);
+        if (r < 0)
+                return r;
+        if (limit == 0 || limit > LIST_ROWS_MAX)
+                limit = LIST_ROWS_MAX;
+
+        r = reply_open(call, "a{sv}", &reply);
+        if (r < 0)
+                return r;
+        r = query_rows(c->manager, &filter, cursor, limit, append_row, reply, &next);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(reply, "t", next);
+        if (r < 0)
+                return r;
+
+        return sd_bus_send(NULL, reply, NULL);
+}
+
+static int append_bucket(uint64_t upper_ns, uint64_t count, void *userdata) {
+        return sd_bus_message_append(userdata, "(tt)", upper_ns, count);
+}
+
+static int method_get_histogram(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *unit, *op, *phase, *device;
+        BusContext *c = userdata;
+        UnitSummary summary;
+        int r;
+
+        r = sd_bus_message_read(call, "ssss", &unit, &op, &phase, &device);
+        if (r < 0)
+                return r;
+        if (!is_op(op) || !is_phase(phase))
+                return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "There is no such operation or phase.");
+        r = query_unit(c->manager, unit, &summary);
+        if (r == -ENOENT)
+                return no_such_unit(reterr_error, unit);
+        if (r < 0)
+                return r;
+
+        r = reply_open(call, "(tt)", &reply);
+        if (r < 0)
+                return r;
+        r = query_histogram(c->manager, unit, op, phase, device, append_bucket, reply);
+        if (r == -EINVAL)
+                return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE,
+                                        "The device must be empty or MAJOR:MINOR, and the phase one of the operation.");
+        if (r < 0 && r != -ENOENT) /* the unit is known, but did none of these: an empty histogram */
+                return r;
+
+        return reply_send(reply);
+}
+
+typedef struct StallReply {
+        sd_bus_message *reply;
+        bool privileged;
+} StallReply;
+
+static int append_stall(const StallRow *stall, void *userdata) {
+        const StallReply *s = userdata;
+
+        return bus_append_stall(s->reply, stall, s->privileged);
+}
+
+static int list_stalls(sd_bus_message *call, BusContext *c, uid_t uid, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        StallReply state = { .privileged = uid == 0 };
+        uint64_t since;
+        uint32_t limit;
+        int r;
+
+        r = sd_bus_message_read(call, "tu", &since, &limit);
+        if (r < 0)
+                return r;
+        if (limit == 0 || limit > LIST_STALLS_MAX)
+                limit = LIST_STALLS_MAX;
+
+        r = reply_open(call, "a{sv}", &reply);
+        if (r < 0)
+                return r;
+        state.reply = reply;
+        r = query_stalls(c->manager, since, limit, append_stall, &state);
+        if (r < 0)
+                return r;
+
+        return reply_send(reply);
+}
+
+static int method_list_stalls(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        return bus_call_with_uid(call, userdata, list_stalls, reterr_error);
+}
+
+static int method_get_blame(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        BusContext *c = userdata;
+        uint64_t since, until;
+        UnitSummary summary;
+        const char *unit;
+        int r;
+
+        r = sd_bus_message_read(call, "stt", &unit, &since, &until);
+        if (r < 0)
+                return r;
+        if (since > until)
+                return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "The end lies before the beginning.");
+        r = query_unit(c->manager, unit, &summary);
+        if (r == -ENOENT)
+                return no_such_unit(reterr_error, unit);
+        if (r < 0)
+                return r;
+
+        r = reply_open(call, "a{sv}", &reply);
+        if (r < 0)
+                return r;
+
+        return reply_send(reply);
+}
+
+static int append_probe(const ProbeRow *probe, void *userdata) {
+        return streq(probe->kind, "blind") ? 0 : bus_append_probe(userdata, probe);
+}
+
+static int method_list_probes(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        BusContext *c = userdata;
+        int r;
+
+        r = reply_open(call, "a{sv}", &reply);
+        if (r < 0)
+                return r;
+        r = query_probes(c->manager, append_probe, reply);
+        if (r < 0)
+                return r;
+
+        return reply_send(reply);
+}
+
+static int append_blind_spot(const ProbeRow *probe, void *userdata) {
+        if (!streq(probe->kind, "blind"))
+                return 0;
+
+        return sd_bus_message_append(userdata, "(ss)", strempty(probe->probe), strempty(probe->reason));
+}
+
+static int method_list_blind_spots(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        BusContext *c = userdata;
+        int r;
+
+        r = reply_open(call, "(ss)", &reply);
+        if (r < 0)
+                return r;
+        r = query_probes(c->manager, append_blind_spot, reply);
+        if (r < 0)
+                return r;
+
+        return reply_send(reply);
+}
+
+static int property_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                            sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        return sd_bus_message_append(reply, "s", IOLAT_VERSION);
+}
+
+static int property_tier(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        const BusContext *c = userdata;
+
+        return sd_bus_message_append(reply, "s", strempty(query_tier(c->manager)));
+}
+
+static int property_degraded(sd_bus *bus, const char *path, const char *interface, const char *property,
+                             sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        const BusContext *c = userdata;
+
+        return sd_bus_message_append(reply, "b", (int) query_degraded(c->manager));
+}
+
+static int property_lost(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        const BusContext *c = userdata;
+
+        return sd_bus_message_append(reply, "t", query_lost(c->manager));
+}
+
+static int property_since(sd_bus *bus, const char *path, const char *interface, const char *property,
+                          sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        const BusContext *c = userdata;
+
+        return sd_bus_message_append(reply, "t", query_since_realtime_us(c->manager));
+}
+
+/* Everything is open to everyone (what is not is decided by the handler), because sd-bus would ask the broker for
+ * the privileges of the caller and wait for the answer. */
+static const sd_bus_vtable manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Version", "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Tier", "s", property_tier, 0, 0),
+        SD_BUS_PROPERTY("Degraded", "b", property_degraded, 0, 0),
+        SD_BUS_PROPERTY("Lost", "t", property_lost, 0, 0),
+        SD_BUS_PROPERTY("Since", "t", property_since, 0, 0),
+        SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(so)", units), method_list_units,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetUnit", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", unit), method_get_unit,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetUnitByPID", SD_BUS_ARGS("u", pid), SD_BUS_RESULT("o", unit),
+                                method_get_unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("List",
+                                SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", cursor, "u", limit),
+                                SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor), method_list,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetHistogram", SD_BUS_ARGS("s", unit, "s", op, "s", phase, "s", device),
+                                SD_BUS_RESULT("a(tt)", buckets), method_get_histogram,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListStalls", SD_BUS_ARGS("t", sinceUSec, "u", limit),
+                                SD_BUS_RESULT("aa{sv}", stalls), method_list_stalls, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetBlame", SD_BUS_ARGS("s", unit, "t", sinceUSec, "t", untilUSec),
+                                SD_BUS_RESULT("aa{sv}", rows), method_get_blame, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListProbes", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", probes), method_list_probes,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListBlindSpots", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ss)", spots),
+                                method_list_blind_spots, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("Stall",
+                                SD_BUS_ARGS("s", unit, "s", op, "s", phase, "t", totalNSec, "b", inProgress), 0),
+        SD_BUS_VTABLE_END,
+};
+
+int bus_manager_add(sd_bus *bus, BusContext *c) {
+        return sd_bus_add_object_vtable(bus, NULL, BUS_PATH, BUS_INTERFACE_MANAGER, manager_vtable, c);
+}
+
+int bus_manager_emit_stall(sd_bus *bus, const StallRow *stall) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_signal(bus, &m, BUS_PATH, BUS_INTERFACE_MANAGER, "Stall");
+        if (r < 0)
+                return r;
+        r = bus_append_text(m, stall->unit);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "sstb", strempty(stall->op), strempty(stall->dominant_phase),
+                                  (uint64_t) stall->record->total_ns,
+                                  (int) streq(strempty(stall->state), "in-progress"));
+        if (r < 0)
+                return r;
+
+        return sd_bus_send(bus, m, NULL);
+}

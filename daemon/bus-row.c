@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus-row.h"
+#include "names.h"
+#include "text-escape.h"
+
+enum {
+        TEXT_MAX = 4096, /* bytes of one string on the bus; a path of PATH_MAX fits if it needs no escaping */
+};
+
+int bus_append_text(sd_bus_message *m, const char *s) {
+        char buf[TEXT_MAX];
+
+        return sd_bus_message_append_basic(m, 's', text_escape(strempty(s), /* controls= */ false, buf, sizeof(buf)));
+}
+
+int bus_append_text_entry(sd_bus_message *m, const char *key, const char *value) {
+        char buf[TEXT_MAX];
+
+        if (!value)
+                return 0;
+
+        return sd_bus_message_append(m, "{sv}", key, "s",
+                                     text_escape(value, /* controls= */ false, buf, sizeof(buf)));
+}
+
+int bus_append_u64_entry(sd_bus_message *m, const char *key, uint64_t value) {
+        return sd_bus_message_append(m, "{sv}", key, "t", value);
+}
+
+int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uint64_t *numbers, int n) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{st}");
+        if (r < 0)
+                return r;
+        for (int i = 0; i < n; i++) {
+                if (numbers[i] == 0 || !name_of(i))
+                        continue;
+                r = sd_bus_message_append(m, "{st}", name_of(i), numbers[i]);
+                if (r < 0)
+                        return r;
+        }
+
+        return sd_bus_message_close_container(m);
+}
+
+static int append_numbers_entry(sd_bus_message *m, const char *key, const char *(*name_of)(int),
+                                const uint64_t *numbers, int n) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'e', "sv");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 's', key);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', "a{st}");
+        if (r < 0)
+                return r;
+        r = bus_append_numbers(m, name_of, numbers, n);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
+static int append_device_entry(sd_bus_message *m, uint32_t dev) {
+        char s[STRLEN("4294967295:4294967295") + 1];
+
+        (void) snprintf(s, sizeof(s), "%u:%u", dev >> 20, dev & 0xfffffU);
+        return sd_bus_message_append(m, "{sv}", "device", "s", s);
+}
+
+static int append_source_entry(sd_bus_message *m, const char *const *source) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'e', "sv");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 's', "source");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', "as");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_strv(m, (char **) source);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
+static int append_row_texts(sd_bus_message *m, const Row *row) {
+        const struct {
+                const char *key, *value;
+        } texts[] = {
+                { "unit", row->unit },      { "userUnit", row->user_unit }, { "op", row->op },
+                { "phase", row->phase },    { "fsType", row->fs_type },     { "mountPoint", row->mount_point },
+                { "origin", row->origin },
+        };
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                r = bus_append_text_entry(m, texts[i].key, texts[i].value);
+                if (r < 0)
+                        return r;
+        }
+
+        return append_device_entry(m, row->dev);
+}
+
+static int append_row_numbers(sd_bus_message *m, const Row *row) {
+        const struct {
+                const char *key;
+                uint64_t value;
+        } numbers[] = {
+                { "count", row->count },     { "errors", row->errors },   { "sumNSec", row->sum_ns },
+                { "p50NSec", row->p50_ns },  { "p90NSec", row->p90_ns },  { "p99NSec", row->p99_ns },
+                { "maxNSec", row->max_ns },
+        };
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+                r = bus_append_u64_entry(m, numbers[i].key, numbers[i].value);
+                if (r < 0)
+                        return r;
+        }
+
+        return sd_bus_message_append(m, "{sv}", "async", "b", (int) row->async);
+}
+
+static int append_row_request(sd_bus_message *m, const Row *row) {
+        int r;
+
+        r = bus_append_u64_entry(m, "bytes", row->bytes);
+        if (r < 0)
+                return r;
+        if (streq(strempty(row->phase), "device")) {
+                r = bus_append_u64_entry(m, "untimed", row->untimed);
+                if (r < 0)
+                        return r;
+        }
+        if (!row->owned_bytes)
+                return 0;
+
+        return append_numbers_entry(m, "ownedBy", owned_by_to_string, row->owned_bytes, _OWNED_BY_MAX);
+}
+
+int bus_append_row(sd_bus_message *m, const Row *row) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_row_texts(m, row);
+        if (r < 0)
+                return r;
+        r = append_row_numbers(m, row);
+        if (r < 0)
+                return r;
+        if (row->is_request) {
+                r = append_row_request(m, row);
+                if (r < 0)
+                        return r;
+        }
+        if (row->source) {
+                r = append_source_entry(m, row->source);
+                if (r < 0)
+                        return r;
+        }
+
+        return sd_bus_message_close_container(m);
+}
+
+static int append_stall_waiter(sd_bus_message *m, const struct stall *record) {
+        char comm[COMM_LEN + 1] = {};
+        int r;
+
+        memcpy(comm, record->comm, COMM_LEN);
+        r = sd_bus_message_append(m, "{sv}", "pid", "i", (int32_t) record->pid);
+        if (r < 0)
+                return r;
+
+        return bus_append_text_entry(m, "comm", comm);
+}
+
+static int append_stall_record(sd_bus_message *m, const struct stall *record) {
+        uint64_t phases[_PHASE_MAX], steps[_STEP_MAX];
+        int r;
+
+        for (int i = 0; i < _PHASE_MAX; i++)
+                phases[i] = record->phase_ns[i];
+        for (int i = 0; i < _STEP_MAX; i++)
+                steps[i] = record->step_ns[i];
+
+        r = bus_append_u64_entry(m, "totalNSec", record->total_ns);
+        if (r < 0)
+                return r;
+        r = append_numbers_entry(m, "phases", phase_to_string, phases, _PHASE_MAX);
+        if (r < 0)
+                return r;
+        r = append_numbers_entry(m, "steps", journal_step_to_string, steps, _STEP_MAX);
+        if (r < 0)
+                return r;
+        r = append_device_entry(m, record->dev);
+        if (r < 0)
+                return r;
+        if (record->tid_journal == 0)
+                return 0;
+
+        return sd_bus_message_append(m, "{sv}", "transaction", "u", (uint32_t) record->tid_journal);
+}
+
+int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged) {
+        const struct {
+                const char *key, *value;
+        } texts[] = {
+                { "unit", stall->unit },   { "op", stall->op },
+                { "state", stall->state }, { "error", stall->error },
+                { "phase", stall->dominant_phase }, { "mountPoint", stall->mount_point },
+        };
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = bus_append_u64_entry(m, "id", stall->id);
+        if (r < 0)
+                return r;
+        r = bus_append_u64_entry(m, "startRealtimeUSec", stall->start_realtime_us);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                r = bus_append_text_entry(m, texts[i].key, texts[i].value);
+                if (r < 0)
+                        return r;
+        }
+        r = append_stall_record(m, stall->record);
+        if (r < 0)
+                return r;
+        if (privileged) {
+                r = append_stall_waiter(m, stall->record);
+                if (r < 0)
+                        return r;
+        }
+
+        return sd_bus_message_close_container(m);
+}
+
+int bus_append_probe(sd_bus_message *m, const ProbeRow *probe) {
+        const struct {
+                const char *key, *value;
+        } texts[] = {
+                { "kind", probe->kind },     { "probe", probe->probe }, { "attached", probe->attached },
+                { "reason", probe->reason }, { "state", probe->state },
+        };
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                r = bus_append_text_entry(m, texts[i].key, texts[i].value);
+                if (r < 0)
+                        return r;
+        }
+        r = bus_append_u64_entry(m, "hits", probe->hits);
+        if (r < 0)
+                return r;
+        r = bus_append_u64_entry(m, "misses", probe->misses);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "query.h"
+#include "util.h"
+
+/* Appends text from outside as a string, made valid UTF-8; NULL is the empty string. */
+int bus_append_text(sd_bus_message *m, const char *s);
+
+/* Append one entry of an open a{sv}. A NULL string is left out. */
+int bus_append_text_entry(sd_bus_message *m, const char *key, const char *value);
+int bus_append_u64_entry(sd_bus_message *m, const char *key, uint64_t value);
+
+/* Appends a{st} of the numbers that are not zero, each under its name. */
+int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uint64_t *numbers, int n);
+
+/* Append one a{sv} with the keys of DESIGN 6.3; what is not known is left out. Pid and comm only if privileged. */
+int bus_append_row(sd_bus_message *m, const Row *row);
+int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged);
+int bus_append_probe(sd_bus_message *m, const ProbeRow *probe);

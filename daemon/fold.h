@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "series.h"
+
+/* Keeps the maps small: the numbers of dead cgroups move to one element per unit, and those of units that died
+ * longest ago to "(exited)" when there are more than max_units. Each number is moved exactly once, also if the
+ * process is killed at any point: the target remembers from whom it took last. The series must be fresh. Returns the
+ * number of owners moved, or a negative errno. */
+int fold_dead(SeriesTable *series, OwnerTable *owners, Maps *maps, uint64_t now_ns, uint64_t max_units);
+
+/* Finishes a move that a killed daemon left in the middle. To be called once, before the first fold_dead(), with
+ * fresh series. */
+int fold_recover(SeriesTable *series, Maps *maps);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <bpf/bpf.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "alert.h"
+#include "bus-emit.h"
+#include "bus-names.h"
+#include "cgroup-tree.h"
+#include "fold.h"
+#include "loader.h"
+#include "log.h"
+#include "manager.h"
+#include "unit-path.h"
+
+#define HOUSEKEEPING_INTERVAL_US (30 * USEC_PER_SEC)
+#define REFRESH_INTERVAL_NS (100 * NSEC_PER_MSEC)
+#define PATH_OF_PEER_SOCKET_MAX 108
+
+static uint64_t now_ns(void) {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static int write_settings(Manager *m) {
+        struct settings s = {
+                .sync_record_ns = m->config.fsync_record_ns,
+                .write_record_ns = m->config.write_record_ns,
+        };
+        uint32_t key = 0;
+
+        return bpf_map_update_elem(m->maps.settings, &key, &s, BPF_ANY) < 0 ? -errno : 0;
+}
+
+/* A new generation may come with maps of its own. */
+static int follow_generation(Manager *m) {
+        int r;
+
+        r = maps_refresh(&m->maps);
+        if (r <= 0)
+                return r;
+        log_debug("Now reading generation %u.", m->maps.generation);
+
+        return write_settings(m);
+}
+
+int manager_refresh(Manager *m) {
+        uint64_t now = now_ns();
+        int r;
+
+        if (m->refreshed_ns && now < m->refreshed_ns + REFRESH_INTERVAL_NS)
+                return 0;
+        r = follow_generation(m);
+        if (r < 0)
+                log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
+        r = device_table_refresh(m->devices);
+        if (r < 0)
+                log_debug_errno(r, "Cannot read the table of mounts, ignoring: %m");
+        r = series_table_refresh(m->series);
+        if (r < 0)
+                return r;
+        m->refreshed_ns = now;
+
+        return 0;
+}
+
+int manager_invocation_id(Manager *m, const Owner *o, char ret[33]) {
+        _cleanup_free_ char *unit_path = NULL;
+        const char *root = owner_table_cgroup_root(m->owners);
+        int r;
+
+        if (!root || !o->path)
+                return -ENOENT;
+        r = unit_path_of_unit(o->path, &unit_path);
+        if (r < 0)
+                return r;
+        r = cgroup_invocation_id(root, unit_path, ret);
+
+        return r < 0 ? -ENOENT : 0;
+}
+
+const char *manager_description(Manager *m, const char *unit) {
+        return NULL;
+}
+
+static void alert(Manager *m, const Owner *o, const StallRow *row) {
+        const struct stall *s = row->record;
+        bool sync = s->op <= OP_SYNCWRITE;
+        uint64_t limit = sync ? m->config.fsync_alert_ns : m->config.write_alert_ns;
+        char id[33];
+        int r;
+
+        if (!(s->error < 0 && sync) && s->total_ns < limit)
+                return;
+        if (!alert_limits_allow(m->alert_limits, row->unit, now_ns(), m->config.alert_burst,
+                                m->config.alert_interval_ns))
+                return;
+        r = alert_send(row, manager_invocation_id(m, o, id) >= 0 ? id : NULL);
+        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED) /* no journald, no journal */
+                m->alerts_dropped++;
+}
+
+int manager_on_stall(Manager *m, const struct stall *record) {
+        const StallEntry *e;
+        const Owner *o;
+        StallRow row;
+        int r;
+
+        r = owner_table_get(m->owners, record->owner, &o);
+        if (r < 0)
+                return r;
+        r = stall_log_add(m->stalls, o->unit, record, &e);
+        if (r < 0)
+                return r;
+        row = stall_row(m, e);
+        alert(m, o, &row);
+        bus_emit_stall(m->system_bus, m->peers, &row);
+
+        return 0;
+}
+
+static int on_stall(const struct stall *record, void *userdata) {
+        Manager *m = userdata;
+        int r;
+
+        if (!m->stalls) { /* still starting up: those are older than we are */
+                return 0;
+        }
+        r = manager_on_stall(m, record);
+        if (r < 0)
+                log_warning_errno(r, "Cannot note a stall, ignoring: %m");
+
+        return 0;
+}
+
+static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        int r;
+
+        r = manager_refresh(m);
+        if (r >= 0)
+                r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->config.max_units);
+        if (r < 0)
+                log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
+        else if (r > 0)
+                m->refreshed_ns = 0;
+
+        (void) sd_event_source_set_time_relative(s, HOUSEKEEPING_INTERVAL_US);
+        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+
+        return 0;
+}
+
+static int load_config(Manager *m) {
+        int r;
+
+        config_init(&m->config);
+        r = config_load(&m->config, NULL, m->options.config_file);
+        if (r < 0)
+                return log_error_errno(r, "Cannot read the configuration%s%s: %m",
+                                       m->options.config_file ? " " : "", strempty(m->options.config_file));
+
+        return 0;
+}
+
+static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        Manager *m = userdata;
+        Config before = m->config;
+        int r;
+
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                          (unsigned long long) (now_ns() / NSEC_PER_USEC));
+        r = load_config(m);
+        if (r < 0)
+                m->config = before; /* said already; what was good remains */
+        else {
+                r = write_settings(m);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot set the thresholds, ignoring: %m");
+        }
+        (void) sd_notify(false, "READY=1");
+
+        return 0;
+}
+
+static int setup_events(Manager *m) {
+        sigset_t mask;
+        int r;
+
+        sigemptyset(&mask);
+        sigaddset(&mask, SIGTERM);
+        sigaddset(&mask, SIGINT);
+        sigaddset(&mask, SIGHUP);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        r = sd_event_default(&m->event);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(m->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->housekeeping, CLOCK_MONOTONIC, HOUSEKEEPING_INTERVAL_US,
+                                               USEC_PER_SEC, on_housekeeping, m);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(m->housekeeping, "housekeeping");
+        (void) sd_event_set_watchdog(m->event, true);
+
+        return 0;
+}
+
+/* By hand there is no iolat-probes.service that came before us. */
+static int open_maps(Manager *m) {
+        const char *bpffs = m->options.bpffs;
+        LoaderOptions lo = {
+                .bpffs = bpffs,
+                .tier = m->options.tier ?: config_tier_to_string(m->config.tier),
+        };
+        int r;
+
+        r = maps_open(&m->maps, bpffs);
+        if (r == -ENOENT) {
+                maps_done(&m->maps);
+                r = loader_load(&lo);
+                if (r < 0)
+                        return r;
+                r = maps_open(&m->maps, bpffs);
+        }
+        if (r == -EBUSY)
+                return log_error_errno(r, "Another iolatd is running on %s/iolat; stop it, or name another bpf file "
+                                          "system with --bpffs=.", bpffs);
+        if (r == -EPROTO)
+                return log_error_errno(r, "What is loaded in %s/iolat is of another version: run 'iolat-probes load' "
+                                          "of this version first.", bpffs);
+        if (r == -EMEDIUMTYPE)
+                return log_error_errno(r, "%s is not a bpf file system; mount one there (mount -t bpf bpf %s) or name "
+                                          "another one with --bpffs=.", bpffs, bpffs);
+        if (r == -EACCES || r == -EPERM)
+                return log_error_errno(r, "No access to %s/iolat: iolatd has to be run as root.", bpffs);
+        if (r < 0)
+                return log_error_errno(r, "Cannot open the maps in %s/iolat: %m", bpffs);
+
+        return 0;
+}
+
+static int listen_for_clients(Manager *m) {
+        char path[PATH_OF_PEER_SOCKET_MAX];
+        int r;
+
+        if (mkdir(m->options.runtime_dir, 0755) < 0 && errno != EEXIST)
+                return log_error_errno(errno, "Cannot make the directory %s: %m", m->options.runtime_dir);
+        if (snprintf(path, sizeof(path), "%s/" PEER_SOCKET_NAME, m->options.runtime_dir) >= (int) sizeof(path))
+                return log_error_errno(ENAMETOOLONG, "The path of the runtime directory is too long for a socket.");
+        r = peer_server_new(&m->peers, m->event, m, path);
+        if (r == -EADDRINUSE)
+                return log_error_errno(r, "Somebody listens on %s already; is another iolatd running?", path);
+        if (r < 0)
+                return log_error_errno(r, "Cannot listen on %s: %m", path);
+
+        if (m->options.no_bus)
+                return 0;
+        r = system_bus_new(&m->system_bus, m->event, m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up the system bus: %m");
+
+        return 0;
+}
+
+static int setup_tables(Manager *m) {
+        int r;
+
+        r = alert_limits_new(&m->alert_limits);
+        if (r >= 0)
+                r = owner_table_new(&m->owners, &m->maps);
+        if (r >= 0)
+                r = series_table_new(&m->series, &m->maps, m->owners);
+        if (r >= 0)
+                r = device_table_new(&m->devices);
+        if (r >= 0)
+                r = write_settings(m);
+        if (r >= 0)
+                r = manager_refresh(m);
+        if (r >= 0)
+                r = fold_recover(m->series, &m->maps);
+        if (r < 0)
+                return r;
+        m->refreshed_ns = 0;
+
+        return stall_log_new(&m->stalls, m->event, m->maps.stalls, on_stall, m);
+}
+
+int manager_new(Manager **ret, const ManagerOptions *options) {
+        _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return log_oom();
+        m->options = *options;
+        m->maps = MAPS_NULL;
+
+        r = load_config(m);
+        if (r < 0)
+                return r;
+        r = setup_events(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot set up the event loop: %m");
+        r = open_maps(m);
+        if (r < 0)
+                return r;
+        r = setup_tables(m);
+        if (r < 0)
+                return log_error_errno(r, "Cannot read what was measured: %m");
+        r = listen_for_clients(m);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(m);
+
+        return 0;
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+        peer_server_free(m->peers);
+        system_bus_free(m->system_bus);
+        stall_log_free(m->stalls);
+        sd_event_source_unref(m->housekeeping);
+        device_table_free(m->devices);
+        series_table_free(m->series);
+        owner_table_free(m->owners);
+        alert_limits_free(m->alert_limits);
+        maps_done(&m->maps);
+        sd_event_unref(m->event);
+        free(m);
+
+        return NULL;
+}
+
+int manager_run(Manager *m) {
+        int r;
+
+        (void) sd_notify(false, "READY=1\nSTATUS=Measuring storage latency.");
+        r = sd_event_loop(m->event);
+        (void) sd_notify(false, "STOPPING=1");
+        if (r < 0)
+                return log_error_errno(r, "Event loop failed: %m");
+
+        return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "alert-limits.h"
+#include "bus-peer.h"
+#include "bus-system.h"
+#include "conf.h"
+#include "device.h"
+#include "maps.h"
+#include "owner.h"
+#include "query.h"
+#include "series.h"
+#include "stall-log.h"
+
+typedef struct ManagerOptions {
+        const char *runtime_dir;
+        const char *bpffs;
+        const char *config_file; /* NULL: the usual places */
+        const char *tier;        /* NULL: as configured */
+        bool no_bus;
+} ManagerOptions;
+
+struct Manager {
+        ManagerOptions options;
+        Config config;
+        sd_event *event;
+        Maps maps;
+        OwnerTable *owners;
+        SeriesTable *series;
+        DeviceTable *devices;
+        StallLog *stalls;
+        PeerServer *peers;
+        SystemBus *system_bus;
+        sd_event_source *housekeeping;
+        AlertLimits *alert_limits;
+        uint64_t refreshed_ns;
+        uint64_t alerts_dropped;
+};
+
+/* Makes a manager that is ready to run: loads the programs if nobody did, opens the maps, listens. Logs its errors
+ * and returns a negative errno. The options' strings are borrowed. */
+int manager_new(Manager **ret, const ManagerOptions *options);
+Manager *manager_free(Manager *m);
+DEFINE_CLEANUP_FUNC(Manager, manager_free)
+
+/* Runs until a signal ends it. */
+int manager_run(Manager *m);
+
+/* Brings everything up to date that queries answer from, unless that was done just now. */
+int manager_refresh(Manager *m);
+
+/* A stall was read from the ring: keeps it, announces it. */
+int manager_on_stall(Manager *m, const struct stall *record);
+
+/* 32 hex digits of the present run of the unit that the owner belongs to; -ENOENT if there is none. */
+int manager_invocation_id(Manager *m, const Owner *o, char ret[33]);
+
+/* What the service manager calls the unit; NULL if that is not known (yet). */
+const char *manager_description(Manager *m, const char *unit);
+
+/* How the interfaces see a stall. Strings belong to the daemon, as in query.h. */
+StallRow stall_row(Manager *m, const StallEntry *e);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <bpf/bpf.h>
+
+#include "log.h"
+#include "manager.h"
+#include "names.h"
+#include "probe-table.h"
+#include "source.h"
+
+static bool read_probe_info(Manager *m, uint32_t probe, struct probe_info *ret) {
+        if (bpf_map_lookup_elem(m->maps.probe_infos, &probe, ret) < 0)
+                return false;
+        ret->reason[sizeof(ret->reason) - 1] = 0;
+
+        return true;
+}
+
+/* The program of the probe's candidate that is attached; misses are counted per program. */
+static uint64_t probe_misses(Manager *m, enum probe probe) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < probe_table_size; i++)
+                if (probe_table[i].probe == probe)
+                        n += maps_misses(&m->maps, probe_table[i].program);
+
+        return n;
+}
+
+static int list_probes(Manager *m, probe_callback callback, void *userdata) {
+        int r;
+
+        for (uint32_t p = 0; p < _PROBE_MAX; p++) {
+                const ProbeDef *def = probe_def_find(p);
+                char attached[128];
+                struct probe_info info;
+                ProbeRow row = { .kind = "probe" };
+
+                if (!def || !read_probe_info(m, p, &info))
+                        continue;
+                row.probe = def->name;
+                if (info.attached) {
+                        snprintf(attached, sizeof(attached), "tp_btf:%s", def->tracepoint);
+                        row.attached = attached;
+                        row.hits = maps_hits(&m->maps, p);
+                        row.misses = probe_misses(m, p);
+                        row.state = row.misses ? "degraded" : "ok";
+                        row.reason = row.misses ? "the kernel skipped events" : NULL;
+                } else {
+                        row.state = "absent";
+                        row.reason = info.reason;
+                }
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+static int list_losses(Manager *m, probe_callback callback, void *userdata) {
+        int r;
+
+        for (int i = 0; i < _LOSS_MAX; i++) {
+                ProbeRow row = { .kind = "loss", .probe = loss_to_string(i), .hits = maps_loss(&m->maps, i) };
+
+                row.state = row.hits ? "degraded" : "ok";
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+        {
+                ProbeRow row = { .kind = "loss", .probe = "alert-dropped", .hits = m->alerts_dropped, .state = "ok" };
+
+                if (row.hits)
+                        row.state = "degraded";
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+int query_probes(Manager *m, probe_callback callback, void *userdata) {
+        int r;
+
+        r = manager_refresh(m);
+        if (r < 0)
+                return r;
+        r = list_probes(m, callback, userdata);
+        if (r >= 0)
+                r = list_losses(m, callback, userdata);
+        for (size_t i = 0; i < blind_spots_size && r >= 0; i++) {
+                ProbeRow row = {
+                        .kind = "blind",
+                        .probe = blind_spots[i].title,
+                        .reason = blind_spots[i].text,
+                        .state = "absent",
+                };
+
+                r = callback(&row, userdata);
+        }
+
+        return r;
+}
+
+const char *query_tier(Manager *m) {
+        return "tracepoint";
+}
+
+uint64_t query_lost(Manager *m) {
+        uint64_t n = m->alerts_dropped;
+
+        for (int i = 0; i < _LOSS_MAX; i++)
+                n += maps_loss(&m->maps, i);
+        for (uint32_t p = 0; p < _PROBE_MAX; p++)
+                n += probe_misses(m, p);
+
+        return n;
+}
+
+bool query_degraded(Manager *m) {
+        for (size_t i = 0; i < probe_table_size; i++) {
+                struct probe_info info;
+
+                if (probe_table[i].expected && read_probe_info(m, probe_table[i].probe, &info) && !info.attached)
+                        return true;
+        }
+
+        return query_lost(m) > 0;
+}
+
+uint64_t query_since_realtime_us(Manager *m) {
+        uint32_t key = 0;
+        struct meta meta;
+
+        return bpf_map_lookup_elem(m->maps.meta, &key, &meta) < 0 ? 0 : meta.since_realtime_us;
+}
