@@ -10,7 +10,20 @@
 #include "table.h"
 #include "text.h"
 
+/* Without phases selected, an operation's row is always its total and a request's row always the device. */
 static const Column list_columns[] = {
+        { "UNIT", NULL, COLUMN_SHRINK },
+        { "OP", NULL },
+        { "ORIGIN", NULL },
+        { "DEVICE", NULL },
+        { "COUNT", NULL, COLUMN_RIGHT },
+        { "ERRORS", NULL, COLUMN_RIGHT },
+        { "P50", NULL, COLUMN_RIGHT },
+        { "P99", NULL, COLUMN_RIGHT },
+        { "MAX", NULL, COLUMN_RIGHT },
+};
+
+static const Column list_phase_columns[] = {
         { "UNIT", NULL, COLUMN_SHRINK },
         { "OP", NULL },
         { "ORIGIN", NULL },
@@ -73,7 +86,7 @@ static void add_number(Table *t, bool present, uint64_t n, void (*add)(Table *t,
                 table_add_empty(t);
 }
 
-static void add_row(Table *t, const Row *row, bool all) {
+static void add_row(Table *t, const Row *row, bool all, bool phase) {
         table_add_text(t, row->unit);
         if (all)
                 table_add_text(t, row->user_unit);
@@ -81,7 +94,8 @@ static void add_row(Table *t, const Row *row, bool all) {
         table_add_text(t, row->origin);
         if (all)
                 table_add_text(t, row->async ? "yes" : "no");
-        table_add_text(t, row->phase);
+        if (phase)
+                table_add_text(t, row->phase);
         table_add_text(t, row->device);
         if (all)
                 table_add_text(t, row->mount_point);
@@ -101,8 +115,9 @@ static void add_row(Table *t, const Row *row, bool all) {
 static int print_rows(const Rows *rows, const Options *o) {
         _cleanup_(table_freep) Table *t = NULL;
 
-        t = o->all ? table_new(list_all_columns, ELEMENTSOF(list_all_columns)) :
-                     table_new(list_columns, ELEMENTSOF(list_columns));
+        t = o->all    ? table_new(list_all_columns, ELEMENTSOF(list_all_columns)) :
+            o->phases ? table_new(list_phase_columns, ELEMENTSOF(list_phase_columns)) :
+                        table_new(list_columns, ELEMENTSOF(list_columns));
         if (!t)
                 return -ENOMEM;
 
@@ -113,7 +128,7 @@ static int print_rows(const Rows *rows, const Options *o) {
                 if (!o->all && !o->phases && !row_is_phase(row, "total") &&
                     !(row_is_request(row) && row_is_phase(row, "device")))
                         continue;
-                add_row(t, row, o->all);
+                add_row(t, row, o->all, o->all || o->phases);
         }
         pager_open(o);
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 
 #include "format.h"
@@ -267,14 +268,24 @@ static int run_verb(int argc, char **argv, const Options *o) {
         return verb->run(argc, argv, o);
 }
 
-/* A reader that has gone away has seen what it wanted. */
-static int finish_output(int result) {
-        int error = 0;
+/* Why stdout has failed: stdio remembers that it has, but not the reason if that was some writes ago. */
+static int output_error(void) {
+        struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
         errno = 0;
-        if (fflush(stdout) != 0 || ferror(stdout))
-                error = errno ?: EIO;
+        if (fflush(stdout) != 0 && errno > 0)
+                return errno;
+        if (!ferror(stdout))
+                return 0;
+
+        return poll(&p, 1, 0) > 0 && p.revents & POLLERR ? EPIPE : EIO;
+}
+
+static int finish_output(int result) {
+        int error = output_error();
+
         pager_close();
+        /* A reader that has gone away has seen what it wanted. */
         if (error != 0 && error != EPIPE) {
                 log_error_errno(error, "Failed to write output: %m");
                 return EXIT_FAILURE;

@@ -286,6 +286,8 @@ static int print_row(const Table *t, size_t i, const size_t widths[static TABLE_
                         if (!cut)
                                 return -ENOMEM;
                 }
+                if (c == last_column(t) && cell->text && !*cell->text)
+                        break; /* no blanks at the end of the line */
                 if (!first)
                         printf("%*s", GAP, "");
                 first = false;

@@ -15,6 +15,7 @@ enum {
         ALERT_TEXT_MAX = 4096, /* bytes of all text of one entry, in IOLAT_*= and in MESSAGE= */
         ALERT_WORD_MAX = 512,  /* bytes of one name from outside */
         SPAN_MAX = 32,
+        UNIT_NAME_MAX = 256, /* bytes, with the final NUL: systemd's own limit */
 };
 
 /* The fields of one entry, and the text that they point to. */
@@ -58,14 +59,15 @@ static const char *usec_field_name(Alert *a, const char *kind, const char *word)
         char upper[32];
         size_t i;
 
-        for (i = 0; word[i] && i < sizeof(upper) - 1; i++)
+        for (i = 0; i < sizeof(upper) - 1 && word[i]; i++)
                 upper[i] = (char) (isalnum((unsigned char) word[i]) ? toupper((unsigned char) word[i]) : '_');
         upper[i] = 0;
 
         return format_text(a, "IOLAT_%s_%s_USEC", kind, upper);
 }
 
-static void add_parts(Alert *a, const char *kind, const char *(*name_of)(int), const unsigned long long *ns, int n) {
+static void add_parts(Alert *a, const char *kind, const char *(*name_of)(int), const unsigned long long *ns,
+                      int n) {
         for (int i = 0; i < n; i++)
                 if (ns[i] > 0 && name_of(i))
                         add_usec(a, usec_field_name(a, kind, name_of(i)), ns[i]);
@@ -92,8 +94,9 @@ static uint64_t phase_ns(const StallRow *stall) {
 
 /* The journal takes any value of OBJECT_SYSTEMD_UNIT=, but it should only ever be a unit. */
 static bool is_unit_name(const char *s) {
-        return strlen(s) < 256 && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@") ==
-                                          strlen(s) && strchr(s, '.');
+        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@");
+
+        return s[n] == 0 && n < UNIT_NAME_MAX && strchr(s, '.');
 }
 
 /* After a failed sync, data that a program believes written may be gone; a failed read loses nothing. */

@@ -8,7 +8,7 @@
 #include "util.h"
 
 enum {
-        BUS_UID_QUERIES_MAX = 64, /* callers on the system bus whose uid is being asked for; more are unprivileged */
+        BUS_UID_QUERIES_MAX = 64, /* callers whose uid the broker is being asked for; more are unprivileged */
 };
 
 typedef struct BusUidQuery BusUidQuery;
@@ -16,7 +16,7 @@ typedef struct BusUidQuery BusUidQuery;
 /* The userdata of all objects on one connection: whom to ask, and who is at the other end. */
 typedef struct BusContext {
         Manager *manager;
-        bool uid_known; /* a peer, whose uid the kernel told; false on a bus, where every message has its own sender */
+        bool uid_known; /* a peer, whose uid the kernel told; on a bus every message has its own sender */
         uid_t uid;
         BusUidQuery *queries;
         unsigned n_queries;
@@ -30,8 +30,8 @@ void bus_context_done(BusContext *c);
 /* Adds every object of this program to a connection. The context must outlive it. */
 int bus_add_objects(sd_bus *bus, BusContext *c);
 
-/* Calls back with the uid of the sender, BUS_UID_INVALID if that cannot be told: at once for a peer, later on a bus,
- * since asking the broker and waiting for the answer would stop the daemon whenever the broker is stuck. The
+/* Calls back with the uid of the sender, BUS_UID_INVALID if that cannot be told: at once for a peer, later on a
+ * bus, since asking the broker and waiting for the answer would stop the daemon whenever the broker is stuck. The
  * callback has to reply to the call, or to return a negative errno or set the error, which is then sent for it.
  * Returns what a method handler returns. */
 typedef int (*bus_uid_callback)(sd_bus_message *call, BusContext *c, uid_t uid, sd_bus_error *reterr_error);

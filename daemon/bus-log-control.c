@@ -21,7 +21,8 @@ static int set_level(const char *s, uid_t uid, sd_bus_error *reterr_error) {
                 }
 
         return sd_bus_error_set(reterr_error, SD_BUS_ERROR_INVALID_ARGS,
-                                "The log level must be one of emerg, alert, crit, err, warning, notice, info, debug.");
+                                "The log level must be one of emerg, alert, crit, err, warning, notice, info, "
+                                "debug.");
 }
 
 static int property_get_level(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -72,8 +73,8 @@ static int set_level_call(sd_bus_message *call, BusContext *c, uid_t uid, sd_bus
         return sd_bus_reply_method_return(call, NULL);
 }
 
-/* A property's setter has to decide before it returns, but who is asking can only be learnt later without blocking.
- * Hence the call is taken before sd-bus gets to see it. */
+/* A property's setter has to decide before it returns, but without blocking it can be learnt only later who is
+ * asking. Hence the call is taken before sd-bus gets to see it. */
 static int filter_set_level(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *interface, *property;

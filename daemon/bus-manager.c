@@ -241,7 +241,8 @@ static int method_get_histogram(sd_bus_message *call, void *userdata, sd_bus_err
         r = query_histogram(c->manager, unit, op, phase, device, append_bucket, reply);
         if (r == -EINVAL)
                 return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE,
-                                        "The device must be empty or MAJOR:MINOR, and the phase one of the operation.");
+                                        "The device must be empty or MAJOR:MINOR, and the phase must be one of "
+                                        "the operation.");
         if (r < 0 && r != -ENOENT) /* the unit is known, but did none of these: an empty histogram */
                 return r;
 
@@ -314,7 +315,7 @@ static int method_get_blame(sd_bus_message *call, void *userdata, sd_bus_error *
 }
 
 static int append_probe(const ProbeRow *probe, void *userdata) {
-        return streq(probe->kind, "blind") ? 0 : bus_append_probe(userdata, probe);
+        return bus_append_probe(userdata, probe);
 }
 
 static int method_list_probes(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {

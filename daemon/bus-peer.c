@@ -10,8 +10,9 @@
 #include "peer-listen.h"
 #include "peer-relay.h"
 
-/* Clients come after what the kernel has to say. */
-#define PEER_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
+/* Clients come after what the kernel has to say, and root before others who may be many. */
+#define ROOT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
+#define PEER_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 11)
 
 #define PEER_REQUEST_USEC (5 * USEC_PER_SEC)    /* to finish authentication, or a message once begun */
 #define PEER_REPLY_USEC (30 * USEC_PER_SEC)     /* to take a reply */
@@ -117,7 +118,8 @@ static int connection_set_timer(PeerConnection *c) {
 
         c->lateness = lateness;
         c->late_progress = progress;
-        r = sd_event_source_set_time_relative(c->timer, lateness == LATE_REPLY ? PEER_REPLY_USEC : PEER_REQUEST_USEC);
+        r = sd_event_source_set_time_relative(c->timer,
+                                              lateness == LATE_REPLY ? PEER_REPLY_USEC : PEER_REQUEST_USEC);
         if (r < 0)
                 return r;
 
@@ -189,8 +191,8 @@ static PeerConnection *longest_idle(const PeerServer *s, uid_t uid) {
         return best;
 }
 
-/* Picks whom to close so that a client with that uid gets in: of a user who has the full share, the own one that was
- * idle longest; else, if the table is full, the one of the user, other than root, who has most. NULL: no one. */
+/* Picks whom to close so that a client with that uid gets in: of a user who has the full share, the one that was
+ * idle longest; else, if the table is full, likewise of the user, other than root, who has most. NULL: no one. */
 static PeerConnection *pick_victim(const PeerServer *s, uid_t uid, bool full) {
         uid_t greedy = 0;
         unsigned most = 0;
@@ -257,7 +259,7 @@ static int connection_new(PeerServer *s, int fd, uid_t uid) {
         r = sd_event_add_io(s->event, &c->io, fd, EPOLLIN, on_connection_io, c);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_priority(c->io, PEER_PRIORITY);
+        r = sd_event_source_set_priority(c->io, uid == 0 ? ROOT_PRIORITY : PEER_PRIORITY);
         if (r < 0)
                 return r;
         r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, PEER_REQUEST_USEC,
@@ -330,7 +332,7 @@ int peer_server_new(PeerServer **ret, sd_event *e, Manager *m, const char *path)
         if (r < 0)
                 return r;
         (void) take_fd(&fd);
-        r = sd_event_source_set_priority(s->listen, PEER_PRIORITY);
+        r = sd_event_source_set_priority(s->listen, ROOT_PRIORITY);
         if (r < 0)
                 return r;
         r = sd_event_source_set_ratelimit(s->listen, PEER_ACCEPT_INTERVAL_USEC, PEER_ACCEPT_BURST);

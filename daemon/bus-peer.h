@@ -9,7 +9,7 @@
 enum {
         PEER_CONNECTIONS_MAX = 128,    /* at once; the longest idle one makes room for a new one */
         PEER_CONNECTIONS_PER_UID = 32, /* the share of one user other than root */
-        PEER_BLOCKED_MAX = 8,          /* clients that have not taken their reply; others have to wait, but not root */
+        PEER_BLOCKED_MAX = 8,          /* clients that have not taken their reply; others, but root, have to wait */
         PEER_BLOCKED_PER_UID = 2,      /* the share of one user; each can hold one reply in memory */
         PEER_ACCEPT_BURST = 256,       /* connections accepted per 100 ms */
 };

@@ -10,7 +10,8 @@ enum {
 int bus_append_text(sd_bus_message *m, const char *s) {
         char buf[TEXT_MAX];
 
-        return sd_bus_message_append_basic(m, 's', text_escape(strempty(s), /* controls= */ false, buf, sizeof(buf)));
+        return sd_bus_message_append_basic(m, 's',
+                                           text_escape(strempty(s), /* controls= */ false, buf, sizeof(buf)));
 }
 
 int bus_append_text_entry(sd_bus_message *m, const char *key, const char *value) {

@@ -11,7 +11,8 @@ static const char *command(const char *line, const char *word) {
         return rest + strspn(rest, " ");
 }
 
-int dbus_auth_line(DBusAuthState *state, const char *line, const char *guid, char reply[static DBUS_AUTH_REPLY_MAX]) {
+int dbus_auth_line(DBusAuthState *state, const char *line, const char *guid,
+                   char reply[static DBUS_AUTH_REPLY_MAX]) {
         enum { ACCEPT, REJECT, CONTINUE, UNKNOWN } answer = UNKNOWN;
         const char *args;
 

@@ -14,7 +14,8 @@ typedef enum DBusAuthState {
 } DBusAuthState;
 
 /* The server's side of the authentication of the D-Bus specification, mechanism EXTERNAL only. Whom the client
- * claims to be does not matter and is not looked at: the kernel tells, and may tell otherwise if the client lives in
- * a user namespace. File descriptors are never agreed to. Takes a line without its end, writes the reply with its
- * end (or ""). Returns 1 if messages follow this line, -EPERM if the client begins unauthenticated, else 0. */
-int dbus_auth_line(DBusAuthState *state, const char *line, const char *guid, char reply[static DBUS_AUTH_REPLY_MAX]);
+ * claims to be does not matter and is not looked at: the kernel tells, and may tell otherwise if the client lives
+ * in a user namespace. File descriptors are never agreed to. Takes a line without its end, writes the reply with
+ * its end (or ""). Returns 1 if messages follow this line, -EPERM if the client begins unauthenticated, else 0. */
+int dbus_auth_line(DBusAuthState *state, const char *line, const char *guid,
+                   char reply[static DBUS_AUTH_REPLY_MAX]);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <getopt.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include "bus-names.h"
 #include "loader.h"
 #include "log.h"
 #include "manager.h"
+
+enum {
+        LARGE_ALLOCATION = 128 * 1024, /* bytes */
+};
 
 static int help(void) {
         printf("iolatd [OPTIONS...]\n\n"
@@ -81,6 +86,8 @@ int main(int argc, char *argv[]) {
         int r;
 
         log_setup("iolatd", LOG_INFO);
+        /* Replies are large and rare: give their memory back, rather than keep it for the next one. */
+        (void) mallopt(M_MMAP_THRESHOLD, LARGE_ALLOCATION);
         r = parse_argv(argc, argv, &o);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -56,7 +56,7 @@ int peer_listen(const char *path) {
 
         if (strlen(path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
-        strcpy(address.sun_path, path);
+        memcpy(address.sun_path, path, strlen(path) + 1);
         size = offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1;
 
         fd = make_socket();

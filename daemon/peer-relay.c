@@ -184,7 +184,7 @@ static int send_inner(PeerRelay *p, const void *data, size_t size) {
 /* Connects sd-bus. Its own authentication would only see that the socket pair was made by this process, so it is
  * told to let anybody in; who the client is was asked of the kernel before. */
 static int open_bus(PeerRelay *p) {
-        static const char hello[] = "\0AUTH ANONYMOUS 69\r\nBEGIN\r\n"; /* with any trace */
+        static const char hello[] = "\0AUTH ANONYMOUS 69\r\nBEGIN\r\n"; /* 69: some trace, to save a round trip */
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
         const int size = RELAY_SOCKET_BUFFER;
         char answer[DBUS_LINE_MAX];
@@ -300,20 +300,12 @@ static int receive(PeerRelay *p) {
 int peer_relay_run(PeerRelay *p) {
         int r;
 
-        for (unsigned i = 0; i < RELAY_TURN_MAX; i++) {
-                bool was_open = p->bus;
-
-                r = peer_relay_flush(p);
-                if (r < 0)
-                        return r;
-                if (p->out)
-                        return 0;
-                r = receive(p);
-                if (r <= 0)
-                        return r;
-                if (!was_open && p->bus)
-                        break; /* requests only after the caller has had its say */
-        }
+        r = peer_relay_flush(p);
+        if (r < 0 || p->out)
+                return r;
+        r = receive(p);
+        if (r <= 0)
+                return r;
 
         return peer_relay_flush(p);
 }

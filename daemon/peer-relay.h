@@ -11,7 +11,6 @@
  * whole reply. So a connection holds at most one request, one reply and a few signals. No event loop in here. */
 
 enum {
-        RELAY_TURN_MAX = 8,          /* pieces handled before other connections get their turn */
         RELAY_SOCKET_BUFFER = 65536, /* bytes that the kernel keeps for a client that does not read */
         RELAY_SIGNALS_MAX = 64,      /* signals kept for a client that does not read, before it is dropped */
 };
@@ -26,9 +25,9 @@ int peer_relay_new(PeerRelay **ret, int fd, sd_id128_t server_id, peer_relay_ope
 PeerRelay *peer_relay_free(PeerRelay *r);
 DEFINE_CLEANUP_FUNC(PeerRelay, peer_relay_free)
 
-/* Does what can be done without waiting, but not more than a turn, nor a request in the same turn as authentication.
- * Afterwards it wants to be called again when the socket can be written if peer_relay_blocked(), else when it can be
- * read. A negative errno means that the connection is to be closed: -ECONNRESET if the client did. */
+/* Takes one line or message and delivers what comes of it, as far as that can be done without waiting. Afterwards
+ * it wants to be called again when the socket can be written if peer_relay_blocked(), else when it can be read. A
+ * negative errno means that the connection is to be closed: -ECONNRESET if the client did. */
 int peer_relay_run(PeerRelay *p);
 
 /* Delivers what sd-bus has queued, without reading from the client. Errors as above. */
@@ -40,7 +39,8 @@ bool peer_relay_blocked(const PeerRelay *p);
 /* The client has begun a message, but not completed it. */
 bool peer_relay_partial(const PeerRelay *p);
 
-/* Grows whenever a piece was handled or the client has taken everything: not blocked or partial for the same reason. */
+/* Grows whenever a piece was handled or the client has taken everything. What is blocked or partial with the same
+ * number as before, is so because of the same reply or message. */
 uint64_t peer_relay_progress(const PeerRelay *p);
 
 /* NULL before the authentication is over. */

@@ -14,7 +14,7 @@ typedef struct RateLimit {
         uint64_t suppressed; /* refused since the last rate_limit_take_suppressed() */
 } RateLimit;
 
-/* Takes a token if there is one, else counts. Time of any clock that does not go back; if it does, nothing refills. */
+/* Takes a token if there is one, else counts. The time may be of any clock; if it goes back, nothing refills. */
 bool rate_limit_allow(RateLimit *l, uint64_t now_ns);
 
 /* How many were refused; starts counting anew. */

@@ -2,6 +2,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <time.h>
 
 #include "iolat.skel.h"
@@ -548,6 +549,9 @@ int loader_unload(const char *bpffs) {
         r = pins_clean(root_fd, 0);
         if (r < 0)
                 return log_error_errno(r, "Cannot remove the pins in %s/iolat: %m", bpffs);
+        /* The directory that a daemon locks, then the one around it. */
+        if (unlinkat(root_fd, "daemon", AT_REMOVEDIR) < 0 && errno != ENOENT)
+                return log_error_errno(errno, "Cannot remove %s/iolat/daemon: %m", bpffs);
         snprintf(path, sizeof(path), "%s/iolat", bpffs);
         if (rmdir(path) < 0 && errno != ENOENT)
                 return log_error_errno(errno, "Cannot remove %s: %m", path);

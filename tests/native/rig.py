@@ -94,6 +94,23 @@ class SlowDisk(Disk):
 
 
 @contextlib.contextmanager
+def slow_fs(directory, control):
+    """Mounts the slow file system in a mount namespace of its own, where the test's mounts are not: else a server
+    killed together with the test would unmount, as the last one there, what it alone could serve."""
+    front = base_dir() / f'slow{next(numbers)}'
+    front.mkdir()
+    server = start('nsenter', f'--mount={os.environ["IOLAT_TEST_OUTSIDE"]}', 'unshare', '--mount', SLOWFS, directory,
+                   control, front, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        seen = pathlib.Path(f'/proc/{server.pid}/root{front}')
+        wait_for(lambda: (seen / 'image').exists(), what='slow file system')
+        yield seen
+    finally:
+        stop(server)
+        front.rmdir()
+
+
+@contextlib.contextmanager
 def slow_ext4(size=128 << 20):
     """As ext4(), on a loop device over a file system of our own that takes as long as it is told."""
     if not SLOWFS.exists():
@@ -101,26 +118,19 @@ def slow_ext4(size=128 << 20):
     if not os.path.exists('/dev/fuse'):
         skip('no /dev/fuse')
     directory = pathlib.Path(tempfile.mkdtemp(prefix=f'{RUN}-slow-', dir=SHM))
-    front = base_dir() / f'slow{next(numbers)}'
-    control = base_dir() / f'{front.name}.control'
-    front.mkdir()
+    control = base_dir() / f'control{next(numbers)}'
     control.write_text('\n')
     try:
         make_ext4(directory / 'image', size)
-        server = start(SLOWFS, directory, control, front, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            wait_for(lambda: (front / 'image').exists(), what='slow file system')
-            with mounted(front / 'image', base_dir() / f'mnt{next(numbers)}') as disk:
-                disk.__class__ = SlowDisk
-                disk.control = control
+        with slow_fs(directory, control) as front, \
+                mounted(front / 'image', base_dir() / f'mnt{next(numbers)}') as disk:
+            disk.__class__ = SlowDisk
+            disk.control = control
+            try:
                 yield disk
+            finally:
                 disk.delay()
-        finally:
-            control.write_text('\n')
-            run('umount', '-l', front, check=False)
-            stop(server)
     finally:
-        front.rmdir()
         shutil.rmtree(directory, ignore_errors=True)
 
 
