@@ -94,8 +94,8 @@ char *bar_shares(const Share *shares, size_t n, unsigned width) {
                 if (percent(shares[i].value, sum) == 0)
                         continue;
                 name = text_escape(shares[i].name);
-                if (!name || text_appendf(&legend, " %s%s%s %s %u%%", term_palette(i), part_symbol(i), term_normal(),
-                                          name, percent(shares[i].value, sum)) < 0)
+                if (!name || text_appendf(&legend, " %s%s%s %s %u%%", term_palette(i), part_symbol(i),
+                                          term_normal(), name, percent(shares[i].value, sum)) < 0)
                         return NULL;
         }
         if (text_appendf(&bar, "%s]%s", term_normal(), legend) < 0)
@@ -117,7 +117,8 @@ char *shares_text(const Share *shares, size_t n, size_t max) {
                 if (percent(shares[i].value, sum) == 0)
                         break;
                 name = text_escape(shares[i].name);
-                if (!name || text_appendf(&s, "%s%s %u%%", i > 0 ? " " : "", name, percent(shares[i].value, sum)) < 0)
+                if (!name || text_appendf(&s, "%s%s %u%%", i > 0 ? " " : "", name,
+                                          percent(shares[i].value, sum)) < 0)
                         return NULL;
         }
 

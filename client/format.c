@@ -14,8 +14,8 @@ enum {
         FRACTION_DIGITS = 9,
 };
 
-/* Prints value / unit with four significant digits and no zeros at the end. False if that rounds up to limit units:
- * then the next larger unit is the right one. */
+/* Prints value / unit with four significant digits and no zeros at the end. False if that rounds up to limit
+ * units: then the next larger unit is the right one. */
 static bool print_scaled(char *buf, uint64_t value, uint64_t unit, uint64_t limit, const char *suffix) {
         unsigned decimals = value / unit >= 100 ? 1 : value / unit >= 10 ? 2 : 3;
         uint64_t scale = 1, scaled;

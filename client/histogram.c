@@ -67,7 +67,8 @@ static void fill(const Buckets *b, const Subject *s, struct hist_full *full, str
         full->max_ns = powers->max_ns = s->max_ns > 0 ? s->max_ns : UINT64_MAX;
 }
 
-static int print_bars(const unsigned long long *bucket, size_t n, bucket_u64 (*upper)(unsigned), const Options *o) {
+static int print_bars(const unsigned long long *bucket, size_t n, bucket_u64 (*upper)(unsigned),
+                      const Options *o) {
         _cleanup_(table_freep) Table *t = NULL;
         size_t first = 0, last = n;
         uint64_t most = 0;
@@ -178,7 +179,8 @@ static const char *largest_op(const Rows *rows, const Subject *s) {
                 const Row *row = &rows->items[i];
                 uint64_t sum = 0;
 
-                if (!row->op || !row->unit || !streq(row->unit, s->unit) || !row_is_phase(row, default_phase(row->op)))
+                if (!row->op || !row->unit || !streq(row->unit, s->unit) ||
+                    !row_is_phase(row, default_phase(row->op)))
                         continue;
                 if (best && row_is_request(row) && !row_is_request(best))
                         continue;
@@ -242,7 +244,7 @@ static int log_nothing(const Subject *s) {
 
 static int check_options(const Options *o) {
         if ((o->ops && o->ops[1]) || (o->phases && o->phases[1])) {
-                log_error("A histogram is of one operation and one phase: give one name to --op= and to --phase=.");
+                log_error("A histogram is of one operation and one phase: give one name to --op= and --phase=.");
                 return -EINVAL;
         }
 

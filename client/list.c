@@ -124,6 +124,8 @@ static int print_rows(const Rows *rows, const Options *o) {
         for (size_t i = 0; i < rows->n; i++) {
                 const Row *row = &rows->items[i];
 
+                if (row_is_uncounted(row))
+                        continue;
                 /* Not asked for phases: one line for each operation and kind of request is enough. */
                 if (!o->all && !o->phases && !row_is_phase(row, "total") &&
                     !(row_is_request(row) && row_is_phase(row, "device")))
@@ -141,6 +143,8 @@ static int print_rows_json(const Rows *rows, const Options *o) {
 
         pager_open(o);
         for (size_t i = 0; i < rows->n; i++) {
+                if (row_is_uncounted(&rows->items[i]))
+                        continue;
                 r = json_array_add(&array, row_to_json(&rows->items[i]));
                 if (r < 0)
                         return r;
@@ -250,7 +254,7 @@ int verb_list(int argc, char **argv, const Options *o) {
         r = query_new(o, &q);
         if (r < 0)
                 return r;
-        r = query_rows(q, patterns, o->ops, o->phases, &rows);
+        r = query_rows(q, patterns, o->ops, o->by_device ? NULL : o->phases, &rows);
         if (r == -ENOENT)
                 r = 0; /* no row, then */
         if (r < 0)

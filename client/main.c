@@ -138,7 +138,7 @@ static int parse_json(const char *value, Options *o) {
         else if (streq(value, "off"))
                 o->output = OUTPUT_TABLE;
         else
-                return log_bad_value("The argument of --json= is none of \"pretty\", \"short\" and \"off\"", value);
+                return log_bad_value("The argument of --json= is not \"pretty\", \"short\" or \"off\"", value);
 
         return 0;
 }

@@ -31,7 +31,8 @@ enum {
         EXIT_NO_SUCH_UNIT = 4,
 };
 
-/* The verbs. argv[0] is the verb's name. They log what goes wrong and return the exit code, or a negative errno. */
+/* The verbs. argv[0] is the verb's name. They log what goes wrong and return the exit code, or a negative
+ * errno. */
 int verb_status(int argc, char **argv, const Options *o);
 int verb_list(int argc, char **argv, const Options *o);
 int verb_histogram(int argc, char **argv, const Options *o);

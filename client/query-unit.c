@@ -214,7 +214,8 @@ static int read_buckets(sd_bus_message *reply, Buckets *b) {
         return r;
 }
 
-int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device, Buckets *ret) {
+int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device,
+                    Buckets *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(buckets_clear) Buckets b = {};
         int r;

@@ -18,7 +18,7 @@ enum {
 Query *query_free(Query *q) {
         if (!q)
                 return NULL;
-        sd_bus_flush_close_unref(q->bus);
+        sd_bus_close_unref(q->bus);
         free(q->place);
         free(q);
 
@@ -158,7 +158,8 @@ int query_log_reply(int error) {
 static int handle_error(const Query *q, int error, const sd_bus_error *e) {
         _cleanup_free_ char *text = NULL;
 
-        if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_UNIT) || sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT))
+        if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_UNIT) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT))
                 return -ENOENT;
         if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_PROCESS))
                 return -ESRCH;

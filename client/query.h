@@ -13,8 +13,8 @@ int query_new(const Options *o, Query **ret);
 Query *query_free(Query *q);
 DEFINE_CLEANUP_FUNC(Query, query_free)
 
-/* Rows of all units that match one of the patterns; NULL or empty lists match everything. Sorted. A pattern with no
- * wildcard in it is a name. */
+/* Rows of all units that match one of the patterns; NULL or empty lists match everything. Sorted. A pattern with
+ * no wildcard in it is a name. */
 int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret);
 
 /* Properties of the manager. */
@@ -66,7 +66,8 @@ enum {
 };
 
 /* device "" is all devices together. -ENOENT also if nothing was counted under these names. */
-int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device, Buckets *ret);
+int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device,
+                    Buckets *ret);
 void buckets_clear(Buckets *b);
 
 /* One row of ListProbes(). */
@@ -96,6 +97,7 @@ void probe_rows_clear(ProbeRows *p);
 json_object *probe_row_to_json(const ProbeRow *row);
 bool probe_row_has(const ProbeRow *row, size_t offset);
 
-/* Names of units as systemctl takes them: ".service" is appended where there is no suffix. NULL if out of memory. */
+/* Names of units as systemctl takes them: ".service" is appended where there is no suffix. NULL if out of
+ * memory. */
 char *unit_name_mangle(const char *name);
 bool unit_name_is_pattern(const char *name);

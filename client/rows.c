@@ -164,6 +164,10 @@ bool row_has(const Row *row, size_t offset) {
         return field_present(row_fields, ELEMENTSOF(row_fields), row->present, offset);
 }
 
+bool row_is_uncounted(const Row *row) {
+        return ROW_HAS(row, count) && row->count == 0;
+}
+
 const Row *group_find(const Row *group, size_t n, const char *phase) {
         for (size_t i = 0; i < n; i++)
                 if (row_is_phase(&group[i], phase))

@@ -48,8 +48,8 @@ void row_clear(Row *row);
 void rows_sort(Rows *rows);
 int row_compare(const Row *a, const Row *b);
 
-/* Rows that differ in the phase only are one operation, or one kind of request. Returns where the group that begins
- * at i ends; rows must be sorted. */
+/* Rows that differ in the phase only are one operation, or one kind of request. Returns where the group that
+ * begins at i ends; rows must be sorted. */
 size_t rows_group_end(const Rows *rows, size_t i);
 bool row_same_group(const Row *a, const Row *b);
 
@@ -57,6 +57,9 @@ bool row_is_request(const Row *row);
 bool row_is_phase(const Row *row, const char *phase);
 bool row_has(const Row *row, size_t offset);
 #define ROW_HAS(row, member) row_has(row, offsetof(Row, member))
+
+/* Only there for what it says about requests without times: such a row is not shown. */
+bool row_is_uncounted(const Row *row);
 
 /* The row with that phase out of a group, or NULL. */
 const Row *group_find(const Row *group, size_t n, const char *phase);

@@ -118,8 +118,9 @@ static void add_number(Table *t, bool present, uint64_t n, void (*add)(Table *t,
 static void add_operation_name(Table *t, const Row *row) {
         _cleanup_free_ char *name = NULL;
 
-        if (asprintf(&name, "%s%s%s%s%s%s", strempty(row->user_unit), row->user_unit ? ": " : "", strempty(row->op),
-                     row->async ? " async" : "", row->origin ? " " : "", strempty(row->origin)) < 0)
+        if (asprintf(&name, "%s%s%s%s%s%s", strempty(row->user_unit), row->user_unit ? ": " : "",
+                     strempty(row->op), row->async ? " async" : "", row->origin ? " " : "",
+                     strempty(row->origin)) < 0)
                 name = NULL;
         table_add_text(t, name ?: row->op);
 }
@@ -133,7 +134,8 @@ static void add_place(Table *t, const Row *row) {
         table_add_text(t, place ?: row->mount_point ?: row->device);
 }
 
-/* Where the time went, as a bar. NULL if there is nothing to say, or out of memory: a bar is not worth a failure. */
+/* Where the time went, as a bar. NULL if there is nothing to say, or out of memory: a bar is not worth a
+ * failure. */
 static char *phases_bar(Group g) {
         Share shares[SHARES_MAX];
         const Row *total = group_find(g.rows, g.n, "total"), *runqueue = group_find(g.rows, g.n, "runqueue");
@@ -308,6 +310,8 @@ static int add_rows(json_object *o, const char *key, const Rows *rows) {
         for (size_t i = 0; i < rows->n; i++) {
                 _cleanup_(json_putp) json_object *row = NULL;
 
+                if (row_is_uncounted(&rows->items[i]))
+                        continue;
                 row = row_to_json(&rows->items[i]);
                 if (!row || json_object_array_add(array, row) < 0)
                         return -ENOMEM;

@@ -62,8 +62,8 @@ static int print_summary(const ManagerInfo *info, const Row **largest, size_t n,
         if (!version || !tier || !t)
                 return -ENOMEM;
 
-        printf("%s%s%s iolatd %s\n", info->degraded ? term_yellow() : term_green(), status_dot(true), term_normal(),
-               version);
+        printf("%s%s%s iolatd %s\n", info->degraded ? term_yellow() : term_green(), status_dot(true),
+               term_normal(), version);
         printf("%11s: %s\n", "Tier", tier);
         printf("%11s: %s\n", "Since", FORMAT_SINCE(info->since_us));
         printf("%11s: %zu\n", "Units", info->n_units);
@@ -158,7 +158,8 @@ static int find_unit(Query *q, const char *argument, char **ret) {
         if (r >= 0) {
                 r = query_process_path(q, (uint32_t) pid, ret);
                 if (r == -ENOENT || r == -ESRCH) {
-                        log_error("Process %" PRIu64 " does not exist or belongs to no unit that was measured.", pid);
+                        log_error("Process %" PRIu64 " does not exist or belongs to no unit that was measured.",
+                                  pid);
                         return EXIT_NO_SUCH_UNIT;
                 }
                 return r;

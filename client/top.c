@@ -61,7 +61,8 @@ static int compare_rows(const void *a, const void *b) {
         return row_compare(a, b);
 }
 
-/* Subtracts what was there before. Counters only grow, but a unit that is gone may have been added to another row. */
+/* Subtracts what was there before. Counters only grow, but a unit that is gone may have been added to another
+ * row. */
 static void subtract(Row *row, const Rows *before) {
         const Row *old;
 

@@ -84,7 +84,17 @@ int manager_invocation_id(Manager *m, const Owner *o, char ret[33]) {
 }
 
 const char *manager_description(Manager *m, const char *unit) {
-        return NULL;
+        return unit_info_description(m->unit_infos, system_bus_get(m->system_bus), unit, now_ns());
+}
+
+/* So that the description of a unit is there when somebody asks for its status. */
+static void prefetch_descriptions(Manager *m) {
+        Series *const *all;
+        size_t n;
+
+        all = series_table_all(m->series, &n);
+        for (size_t i = 0; i < n; i++)
+                (void) manager_description(m, all[i]->unit);
 }
 
 static void alert(Manager *m, const Owner *o, const StallRow *row) {
@@ -148,6 +158,7 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
                 log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
         else if (r > 0)
                 m->refreshed_ns = 0;
+        prefetch_descriptions(m);
 
         (void) sd_event_source_set_time_relative(s, HOUSEKEEPING_INTERVAL_US);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -278,6 +289,8 @@ static int setup_tables(Manager *m) {
 
         r = alert_limits_new(&m->alert_limits);
         if (r >= 0)
+                r = unit_info_table_new(&m->unit_infos);
+        if (r >= 0)
                 r = owner_table_new(&m->owners, &m->maps);
         if (r >= 0)
                 r = series_table_new(&m->series, &m->maps, m->owners);
@@ -329,6 +342,7 @@ Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
         peer_server_free(m->peers);
+        unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);
         stall_log_free(m->stalls);
         sd_event_source_unref(m->housekeeping);

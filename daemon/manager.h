@@ -13,6 +13,7 @@
 #include "query.h"
 #include "series.h"
 #include "stall-log.h"
+#include "unit-info.h"
 
 typedef struct ManagerOptions {
         const char *runtime_dir;
@@ -35,6 +36,7 @@ struct Manager {
         SystemBus *system_bus;
         sd_event_source *housekeeping;
         AlertLimits *alert_limits;
+        UnitInfoTable *unit_infos;
         uint64_t refreshed_ns;
         uint64_t alerts_dropped;
 };

@@ -53,7 +53,7 @@ RUN = f'{PREFIX}{os.getpid()}-{start_time(os.getpid())}'
 
 
 def is_left_over(name):
-    m = re.match(PREFIX + r'(\d+)-(\d+)', name)
+    m = re.search(r'iolat[-_]test[-_](\d+)[-_](\d+)', name)
     return bool(m) and start_time(int(m[1])) != int(m[2])
 
 
@@ -92,12 +92,12 @@ def remove_leftovers():
             if is_left_over(path.name):
                 shutil.rmtree(path, ignore_errors=True)
     root = cgroup_root()
-    if root:
-        for path in list(root.glob(f'*.slice/{PREFIX}*')) + list(root.glob(f'{PREFIX}*')):
-            if is_left_over(path.name):
-                remove_cgroup(path)
-                with contextlib.suppress(OSError):  # in use
-                    path.parent.rmdir()
+    for path in root.rglob('*iolat?test?*/') if root else []:
+        if is_left_over(path.name):
+            remove_cgroup(path)
+            with contextlib.suppress(OSError):  # in use
+                for parent in path.relative_to(root).parents:
+                    (root / parent).rmdir()
 
 
 def die_with_parent():

@@ -44,8 +44,7 @@ def named(parts):
 def test_sum_is_total(t, way):
     d = t.rig.daemon
     kind = way.split()[0]
-    options = {'write': 4096} if kind not in ('dread', 'dwrite') else {'prepare': '1M'}
-    options['count'] = 500
+    options = {'count': 500, 'write': 4096} if kind in ('fsync', 'fdatasync', 'msync') else {'count': 500, 'prepare': '1M'}
     if 'threads' in way:
         options |= {'threads': 4, 'pattern': 'append'}
     if 'nothing' in way:

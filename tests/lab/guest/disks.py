@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Disks for tests, as context managers: loop, virtio, null_blk, scsi_debug, and dm-delay on top of one."""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import tempfile
+
+from harness import check, run, skip, wait_for
+
+from lab import IS_VM
+
+STAT_FIELDS = ('reads', 'readMerges', 'readSectors', 'readMSec', 'writes', 'writeMerges', 'writeSectors',
+               'writeMSec', 'inFlight', 'busyMSec', 'queueMSec', 'discards', 'discardMerges', 'discardSectors',
+               'discardMSec', 'flushes', 'flushMSec')
+NULLB = pathlib.Path('/sys/kernel/config/nullb')
+
+numbers = itertools.count(1)
+
+
+class Disk:
+    def __init__(self, node):
+        self.node = pathlib.Path(node)
+        number = os.stat(node).st_rdev
+        self.device = f'{os.major(number)}:{os.minor(number)}'
+        self.sys = pathlib.Path(f'/sys/dev/block/{self.device}').resolve()
+
+    def stat(self):
+        return dict(zip(STAT_FIELDS, map(int, (self.sys / 'stat').read_text().split())))
+
+    def set(self, name, value):
+        (self.sys / 'queue' / name).write_text(str(value))
+
+
+def need_module(name, *args):
+    if run('modprobe', name, *args, check=False).returncode != 0:
+        skip(f'no {name} here')
+
+
+@contextlib.contextmanager
+def loop(size=256 << 20):
+    """On a file in memory. Gone with its last user."""
+    with tempfile.NamedTemporaryFile(prefix='iolat-lab-', dir='/dev/shm') as f:
+        f.truncate(size)
+        node = run('losetup', '--find', '--show', f.name).stdout.strip()
+        try:
+            yield Disk(node)
+        finally:
+            run('losetup', '--detach', node)
+
+
+@contextlib.contextmanager
+def virtio():
+    """The empty disk that a virtual machine has for tests."""
+    if not IS_VM:
+        skip('only in virtual machines')
+    yield Disk('/dev/vdc')
+
+
+@contextlib.contextmanager
+def null_blk(**attributes):
+    need_module('null_blk', 'nr_devices=0')
+    before = set(os.listdir('/sys/block'))
+    directory = NULLB / f'lab{next(numbers)}'
+    directory.mkdir()
+    try:
+        for name, value in attributes.items():
+            if not (directory / name).exists():
+                skip(f'null_blk has no {name} here')
+            (directory / name).write_text(str(value))
+        (directory / 'power').write_text('1')
+        new = set(os.listdir('/sys/block')) - before
+        check(len(new) == 1, f'null_blk made {new}')
+        node = pathlib.Path('/dev') / new.pop()
+        wait_for(node.exists, what=str(node))
+        yield Disk(node)
+        run('udevadm', 'settle')
+    finally:
+        (directory / 'power').write_text('0')
+        directory.rmdir()
+
+
+@contextlib.contextmanager
+def scsi_debug(**parameters):
+    before = set(os.listdir('/sys/block'))
+    need_module('scsi_debug', *(f'{k}={v}' for k, v in parameters.items()))
+    try:
+        new = wait_for(lambda: set(os.listdir('/sys/block')) - before, what='disk of scsi_debug')
+        node = pathlib.Path('/dev') / sorted(new)[0]
+        wait_for(node.exists, what=str(node))
+        run('udevadm', 'settle')
+        yield Disk(node)
+        run('udevadm', 'settle')
+    finally:
+        # udev may still hold it.
+        wait_for(lambda: run('modprobe', '-r', 'scsi_debug', check=False).returncode == 0, what='end of scsi_debug')
+
+
+@contextlib.contextmanager
+def dm_delay(disk, write_msec):
+    """Delays writes, and flushes with them."""
+    need_module('dm_delay')
+    name = f'lab{next(numbers)}'
+    sectors = int((disk.sys / 'size').read_text())
+    delay = f'{disk.node} 0'
+    run('dmsetup', 'create', name, '--table', f'0 {sectors} delay {delay} 0 {delay} {write_msec}')
+    try:
+        yield Disk(pathlib.Path('/dev/mapper') / name)
+    finally:
+        run('dmsetup', 'remove', '--retry', name)
+
+
+@contextlib.contextmanager
+def mounted(disk, kind='ext4', options='noatime', mkfs=None):
+    """Makes a file system on the disk; yields its mount point."""
+    arguments = {'ext4': ('-q', '-F', '-J', 'size=16', '-E', 'lazy_itable_init=0,lazy_journal_init=0'),
+                 'xfs': ('-q', '-f'), 'btrfs': ('-q', '-f')}
+    run(f'mkfs.{kind}', *(mkfs or arguments[kind]), disk.node)
+    with tempfile.TemporaryDirectory(prefix='mnt', dir='/run/iolat-lab') as directory:
+        run('mount', '-t', kind, '-o', options, disk.node, directory)
+        try:
+            yield pathlib.Path(directory)
+        finally:
+            run('umount', directory)
