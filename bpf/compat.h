@@ -19,10 +19,6 @@ struct obj_cgroup___root {
         bool is_root;
 };
 
-struct pt_regs___arm64 {
-        int syscallno;
-};
-
 
 #pragma clang attribute pop
 
@@ -60,89 +56,115 @@ static inline struct mem_cgroup *compat_folio_memcg(struct folio *folio) {
         return p;
 }
 
-/* Syscall numbers of x86_64 and arm64, told apart by the layout of pt_regs; those of 32-bit programs (the same on
- * i386 and arm) where the kernel marks such a call. */
-
+/* Syscall numbers of x86_64 or arm64, and those of 32-bit programs (the same on i386 and arm) where the kernel marks
+ * such a call. A page fault or another exception has the number -1. */
+#if defined(__TARGET_ARCH_arm64)
 static inline int compat_syscall(struct task_struct *task, bool *ret_compat) {
         struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
 
         *ret_compat = false;
-        if (bpf_core_field_exists(regs->orig_ax)) {
-                *ret_compat = task->thread_info.status & TS_COMPAT;
-                return (int) BPF_CORE_READ(regs, orig_ax);
-        }
-        if (bpf_core_field_exists(((struct pt_regs___arm64 *) regs)->syscallno))
-                return BPF_CORE_READ((struct pt_regs___arm64 *) regs, syscallno);
-
-        return -1;
+        return BPF_CORE_READ(regs, syscallno);
 }
 
-static inline bool compat_is_x86(void) {
-        return bpf_core_field_exists(((struct pt_regs *) 0)->orig_ax);
+static inline u64 compat_syscall_arg0(const struct pt_regs *regs) {
+        return BPF_CORE_READ(regs, user_regs.regs[0]);
 }
 
-enum syscall_class { SYSCALL_FSYNC, SYSCALL_FDATASYNC, SYSCALL_MSYNC, SYSCALL_WRITE, SYSCALL_OTHER };
+enum {
+        NR_FSYNC = 82, NR_FDATASYNC = 83, NR_MSYNC = 227,
+        NR_READ = 63, NR_PREAD = 67, NR_READV = 65, NR_PREADV = 69, NR_PREADV2 = 286,
+        NR_WRITE = 64, NR_PWRITE = 68, NR_WRITEV = 66, NR_PWRITEV = 70, NR_PWRITEV2 = 287,
+        NR_SENDFILE = 71, NR_SPLICE = 76, NR_COPY_FILE_RANGE = 285, NR_IO_SUBMIT = 2, NR_IO_URING_ENTER = 426,
+};
+#else
+static inline int compat_syscall(struct task_struct *task, bool *ret_compat) {
+        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
+
+        *ret_compat = task->thread_info.status & TS_COMPAT;
+        return (int) BPF_CORE_READ(regs, orig_ax);
+}
+
+static inline u64 compat_syscall_arg0(const struct pt_regs *regs) {
+        return BPF_CORE_READ(regs, di);
+}
+
+enum {
+        NR_FSYNC = 74, NR_FDATASYNC = 75, NR_MSYNC = 26,
+        NR_READ = 0, NR_PREAD = 17, NR_READV = 19, NR_PREADV = 295, NR_PREADV2 = 327,
+        NR_WRITE = 1, NR_PWRITE = 18, NR_WRITEV = 20, NR_PWRITEV = 296, NR_PWRITEV2 = 328,
+        NR_SENDFILE = 40, NR_SPLICE = 275, NR_COPY_FILE_RANGE = 326, NR_IO_SUBMIT = 209, NR_IO_URING_ENTER = 426,
+};
+#endif
+
+enum {
+        NR32_FSYNC = 118, NR32_FDATASYNC = 148, NR32_MSYNC = 144,
+        NR32_READ = 3, NR32_READV = 145, NR32_PREAD = 180, NR32_PREADV = 333, NR32_PREADV2 = 378,
+        NR32_WRITE = 4, NR32_WRITEV = 146, NR32_PWRITE = 181, NR32_PWRITEV = 334, NR32_PWRITEV2 = 379,
+};
+
+enum syscall_class {
+        SYSCALL_FSYNC,
+        SYSCALL_FDATASYNC,
+        SYSCALL_MSYNC,
+        SYSCALL_READ,
+        SYSCALL_WRITE,
+        SYSCALL_FAULT, /* no system call at all */
+        SYSCALL_OTHER,
+};
 
 static inline enum syscall_class compat_syscall_class(struct task_struct *task) {
         bool compat;
         int nr = compat_syscall(task, &compat);
 
+        if (nr == -1)
+                return SYSCALL_FAULT;
         if (compat)
                 switch (nr) {
-                case 118:
+                case NR32_FSYNC:
                         return SYSCALL_FSYNC;
-                case 148:
+                case NR32_FDATASYNC:
                         return SYSCALL_FDATASYNC;
-                case 144:
+                case NR32_MSYNC:
                         return SYSCALL_MSYNC;
-                case 4: /* write */
-                case 146: /* writev */
-                case 181: /* pwrite64 */
-                case 334: /* pwritev */
-                case 379: /* pwritev2 */
+                case NR32_READ:
+                case NR32_READV:
+                case NR32_PREAD:
+                case NR32_PREADV:
+                case NR32_PREADV2:
+                        return SYSCALL_READ;
+                case NR32_WRITE:
+                case NR32_WRITEV:
+                case NR32_PWRITE:
+                case NR32_PWRITEV:
+                case NR32_PWRITEV2:
                         return SYSCALL_WRITE;
                 default:
                         return SYSCALL_OTHER;
                 }
-        if (compat_is_x86())
-                switch (nr) {
-                case 74:
-                        return SYSCALL_FSYNC;
-                case 75:
-                        return SYSCALL_FDATASYNC;
-                case 26:
-                        return SYSCALL_MSYNC;
-                case 1:   /* write */
-                case 18:  /* pwrite64 */
-                case 20:  /* writev */
-                case 40:  /* sendfile */
-                case 209: /* io_submit */
-                case 275: /* splice */
-                case 296: /* pwritev */
-                case 326: /* copy_file_range */
-                case 328: /* pwritev2 */
-                case 426: /* io_uring_enter */
-                        return SYSCALL_WRITE;
-                default:
-                        return SYSCALL_OTHER;
-                }
+
         switch (nr) {
-        case 82:
+        case NR_FSYNC:
                 return SYSCALL_FSYNC;
-        case 83:
+        case NR_FDATASYNC:
                 return SYSCALL_FDATASYNC;
-        case 227:
+        case NR_MSYNC:
                 return SYSCALL_MSYNC;
-        case 2:   /* io_submit */
-        case 64:  /* write */
-        case 66:  /* writev */
-        case 68:  /* pwrite64 */
-        case 70:  /* pwritev */
-        case 71:  /* sendfile */
-        case 76:  /* splice */
-        case 285: /* copy_file_range */
-        case 287: /* pwritev2 */
-        case 426: /* io_uring_enter */
+        case NR_READ:
+        case NR_PREAD:
+        case NR_READV:
+        case NR_PREADV:
+        case NR_PREADV2:
+                return SYSCALL_READ;
+        case NR_WRITE:
+        case NR_PWRITE:
+        case NR_WRITEV:
+        case NR_PWRITEV:
+        case NR_PWRITEV2:
+        case NR_SENDFILE:
+        case NR_SPLICE:
+        case NR_COPY_FILE_RANGE:
+        case NR_IO_SUBMIT:
+        case NR_IO_URING_ENTER:
                 return SYSCALL_WRITE;
         default:
                 return SYSCALL_OTHER;

@@ -83,7 +83,13 @@ enum {
 
 /* include/uapi/linux/io_uring.h */
 enum {
+        IORING_OP_READV = 1,
+        IORING_OP_WRITEV = 2,
         IORING_OP_FSYNC = 3,
+        IORING_OP_READ_FIXED = 4,
+        IORING_OP_WRITE_FIXED = 5,
+        IORING_OP_READ = 22,
+        IORING_OP_WRITE = 23,
 };
 
 enum { SB_FREEZE_LEVELS = 3 };
@@ -132,8 +138,18 @@ struct thread_info {
         u32 status;
 };
 
+struct fdtable {
+        unsigned int max_fds;
+        struct file **fd;
+};
+
+struct files_struct {
+        struct fdtable *fdt;
+};
+
 struct task_struct {
         struct thread_info thread_info;
+        struct files_struct *files;
         unsigned int flags;
         int pid;
         int tgid;
@@ -142,9 +158,23 @@ struct task_struct {
         char comm[16];
 };
 
-struct pt_regs {
-        unsigned long orig_ax; /* x86 */
+#if defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+        u64 regs[31];
+        u64 sp;
+        u64 pc;
+        u64 pstate;
 };
+
+struct pt_regs {
+        struct user_pt_regs user_regs;
+        int syscallno;
+};
+#else
+struct pt_regs {
+        unsigned long bp, r8, r9, r10, ax, cx, dx, si, di, orig_ax, ip, sp;
+};
+#endif
 
 struct kthread {
         void *data;
@@ -249,7 +279,13 @@ struct page {
         unsigned long compound_head;
 };
 
+struct iomap_dio {
+        struct kiocb *iocb;
+        int error;
+};
+
 struct folio {
+        unsigned long flags;
         struct address_space *mapping;
         unsigned long memcg_data;
 };

@@ -15,7 +15,7 @@ enum {
         NAMES_MAX = 32768,
         GRAVES_MAX = 4096, /* dead cgroups that never were counted, kept for late writeback */
         MAPPING_SLOTS = 16384,
-        WAITS_MAX = 2,
+        FRAMES_MAX = 8, /* a power of two */
         INTERVALS_MAX = 8,
         STALL_RING_BYTES = 256 * 1024,
 };
@@ -115,15 +115,17 @@ struct interval {
         u64 phase;
 };
 
-struct wait {
-        u64 lock; /* address that tells its end */
+/* A wait, or a part of the kernel that the task is in, until its end is seen. */
+struct frame {
+        u64 id; /* address of a lock, or what else tells its end */
         u64 start_ns;
-        u64 nested_ns;
+        u64 nested_ns; /* of that, in frames inside this one */
         u32 phase;
         u32 dev; /* freeze only */
 };
 
-enum opener { OPENER_NONE, OPENER_SYNC, OPENER_DIO };
+/* What has opened the operation; numbers from OPENER_FUNCTION on are OPENER_FUNCTION + enum function. */
+enum opener { OPENER_NONE, OPENER_SYNC, OPENER_DIO, OPENER_FUNCTION };
 
 /* Times of the edges of a sync: begin, end of data, start of journal, end of journal, end. */
 enum edge { EDGE_BEGIN, EDGE_DATA, EDGE_JOURNAL_START, EDGE_JOURNAL_END, EDGE_END, _EDGE_MAX };
@@ -147,12 +149,12 @@ struct task_op {
         u64 step_ns[_STEP_MAX];
         u64 phase_ns[_PHASE_MAX];
         u32 tid;
-        u32 n_waits;
+        u32 n_frames;
         u32 n_intervals;
         u32 throttle_seen;
         u64 throttle_start;
         u64 handle_owner; /* of the kworker's next journal handle */
-        struct wait wait[WAITS_MAX];
+        struct frame frame[FRAMES_MAX];
         struct interval interval[INTERVALS_MAX];
 };
 
@@ -267,6 +269,7 @@ const volatile unsigned int program_bit = 1;     /* differs between generations 
 const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an enumerator, whose value the loader looks up */
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
+const volatile bool function_tier = false;
 
 static inline void lost(enum loss what) {
         u32 i = what;

@@ -27,7 +27,7 @@ static inline void op_open(struct task_op *t, enum opener opener, u64 now) {
         t->sync_open = false;
         t->sync_done = false;
         t->held = false;
-        t->n_waits = 0;
+        t->n_frames = 0;
         t->n_intervals = 0;
         t->tid = 0;
         __builtin_memset(t->step_ns, 0, sizeof(t->step_ns));
@@ -39,7 +39,7 @@ static inline void op_forget(struct task_op *t) {
         t->sync_open = false;
         t->sync_done = false;
         t->held = false;
-        t->n_waits = 0;
+        t->n_frames = 0;
         t->n_intervals = 0;
 }
 
@@ -55,10 +55,17 @@ static inline bool op_must_open(struct task_op *t, enum opener opener, u64 ident
         return false;
 }
 
-static inline void add_interval(struct task_op *t, u64 start, u64 end, u64 nested, u32 phase) {
+/* A wait inside the operation is over. Where phases are measured their times just add up; where they are derived, it
+ * is only known at the end out of which phase the wait is to be taken. */
+static inline void add_wait(struct task_op *t, u64 start, u64 end, u64 nested, u32 phase) {
         u32 i = t->n_intervals;
         struct interval *v;
 
+        if (function_tier) {
+                if (phase < _PHASE_MAX && end - start > nested)
+                        t->phase_ns[phase] += end - start - nested;
+                return;
+        }
         /* Without a free place the time stays in the phase around it, which is true as well, only less exact. */
         if (i >= INTERVALS_MAX)
                 return;
@@ -70,41 +77,40 @@ static inline void add_interval(struct task_op *t, u64 start, u64 end, u64 neste
         t->n_intervals = i + 1;
 }
 
-static inline void wait_begin(struct task_op *t, u64 lock, u32 phase, u32 dev) {
-        u32 i = t->n_waits;
-        u64 now;
+static inline void frame_push(struct task_op *t, u64 id, u32 phase, u32 dev) {
+        u32 i = t->n_frames;
+        struct frame *f;
 
-        if (i >= WAITS_MAX)
-                return;
-        if (i > 0 && t->wait[(i - 1) % WAITS_MAX].lock == lock)
+        if (i >= FRAMES_MAX)
+                return; /* its time stays with the frame around it */
+        if (i > 0 && t->frame[(i - 1) & (FRAMES_MAX - 1)].id == id)
                 return; /* seen by another generation */
-        now = bpf_ktime_get_ns();
-        t->wait[i].lock = lock;
-        t->wait[i].start_ns = now;
-        t->wait[i].nested_ns = 0;
-        t->wait[i].phase = phase;
-        t->wait[i].dev = dev;
-        t->n_waits = i + 1;
+        f = &t->frame[i & (FRAMES_MAX - 1)];
+        f->id = id;
+        f->start_ns = bpf_ktime_get_ns();
+        f->nested_ns = 0;
+        f->phase = phase;
+        f->dev = dev;
+        t->n_frames = i + 1;
 }
 
-/* Ends the innermost wait if it is the one for that lock. Returns its length, 0 if it is not. */
-static inline u64 wait_end(struct task_op *t, u64 lock, u64 now) {
-        u32 i = t->n_waits;
-        struct wait *w;
+/* Ends the innermost frame if it has that id. Returns its length, 0 if it has not. */
+static inline u64 frame_pop(struct task_op *t, u64 id, u64 now) {
+        u32 i = t->n_frames - 1;
+        struct frame *f;
         u64 length;
 
-        if (i == 0 || i > WAITS_MAX)
+        if (i >= FRAMES_MAX)
                 return 0;
-        i--;
-        w = &t->wait[i];
-        if (w->lock != lock)
+        f = &t->frame[i & (FRAMES_MAX - 1)];
+        if (f->id != id)
                 return 0;
-        t->n_waits = i;
-        length = now - w->start_ns;
+        t->n_frames = i;
+        length = now - f->start_ns;
         if (t->opener != OPENER_NONE)
-                add_interval(t, w->start_ns, now, w->nested_ns, w->phase);
-        if (i == 1)
-                t->wait[0].nested_ns += length;
+                add_wait(t, f->start_ns, now, f->nested_ns, f->phase);
+        if (i > 0)
+                t->frame[(i - 1) & (FRAMES_MAX - 1)].nested_ns += length;
 
         return length;
 }
@@ -130,13 +136,11 @@ static inline u64 overlap(u64 a1, u64 a2, u64 b1, u64 b2) {
         return hi - lo;
 }
 
-_Static_assert(WAITS_MAX == 2, "an inner wait has exactly one around it");
-
 enum { WINDOWS = 6 };
 
 /* Splits start..end into t->phase_ns: a window before the sync part and one after it (phase outside), the sync part's
  * own four, and out of each window the waits measured in it. */
-static inline void op_split(struct task_op *t, u64 start, u64 end, u32 outside) {
+static inline void op_split_derived(struct task_op *t, u64 start, u64 end, u32 outside) {
         const u32 phase[WINDOWS] = { outside,       PHASE_DATA,  PHASE_OTHER,
                                      PHASE_JOURNAL, PHASE_FLUSH, outside };
         u64 edge[WINDOWS + 1], window[WINDOWS];
@@ -179,6 +183,25 @@ static inline void op_split(struct task_op *t, u64 start, u64 end, u32 outside) 
         for (int w = 0; w < WINDOWS; w++)
                 if (phase[w] < _PHASE_MAX)
                         t->phase_ns[phase[w]] += window[w];
+}
+
+/* Measured phases have been added up; what they do not explain is outside. */
+static inline void op_split_measured(struct task_op *t, u64 start, u64 end, u32 outside) {
+        u64 left = end - start;
+
+        for (u32 i = 0; i < PHASE_RUNQUEUE; i++) {
+                t->phase_ns[i] = min_u64(t->phase_ns[i], left);
+                left -= t->phase_ns[i];
+        }
+        if (outside < _PHASE_MAX)
+                t->phase_ns[outside] += left;
+}
+
+static inline void op_split(struct task_op *t, u64 start, u64 end, u32 outside) {
+        if (function_tier)
+                op_split_measured(t, start, end, outside);
+        else
+                op_split_derived(t, start, end, outside);
 }
 
 /* Counts the task's own operation, which ends now, and closes it. */

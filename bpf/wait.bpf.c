@@ -43,8 +43,8 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
                 t = task_op_create(task);
                 if (t) {
                         if (t->opener == OPENER_NONE)
-                                t->n_waits = 0;
-                        wait_begin(t, (u64) lock, PHASE_FREEZE, BPF_CORE_READ(sb, s_dev));
+                                t->n_frames = 0;
+                        frame_push(t, (u64) lock, PHASE_FREEZE, BPF_CORE_READ(sb, s_dev));
                 }
                 return 0;
         }
@@ -53,7 +53,7 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
         if (!t || t->opener == OPENER_NONE)
                 return 0;
         hit(PROBE_LOCK_BEGIN);
-        wait_begin(t, (u64) lock, PHASE_LOCK, 0);
+        frame_push(t, (u64) lock, PHASE_LOCK, 0);
 
         return 0;
 }
@@ -93,14 +93,14 @@ int BPF_PROG(lock_end, void *lock) {
 
         if (!t)
                 return 0;
-        i = t->n_waits;
-        if (i == 0 || i > WAITS_MAX)
+        i = t->n_frames - 1;
+        if (i >= FRAMES_MAX)
                 return 0;
         hit(PROBE_LOCK_END);
-        if (t->wait[i - 1].phase == PHASE_FREEZE)
-                dev = t->wait[i - 1].dev;
+        if (t->frame[i & (FRAMES_MAX - 1)].phase == PHASE_FREEZE)
+                dev = t->frame[i & (FRAMES_MAX - 1)].dev;
         now = bpf_ktime_get_ns();
-        length = wait_end(t, (u64) lock, now);
+        length = frame_pop(t, (u64) lock, now);
         if (length && dev && t->opener == OPENER_NONE)
                 count_frozen(t, task, dev, length, now);
 
@@ -114,14 +114,14 @@ static inline void reclaim_begin(u64 id) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
 
         if (t && t->opener != OPENER_NONE)
-                wait_begin(t, id, PHASE_RECLAIM, 0);
+                frame_push(t, id, PHASE_RECLAIM, 0);
 }
 
 static inline void reclaim_end(u64 id) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
 
         if (t && t->opener != OPENER_NONE)
-                wait_end(t, id, bpf_ktime_get_ns());
+                frame_pop(t, id, bpf_ktime_get_ns());
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
@@ -176,7 +176,7 @@ static inline void throttled(struct bdi_writeback *wb, long pause, unsigned long
         t->throttle_seen = program_bit;
 
         if (t->opener != OPENER_NONE) {
-                add_interval(t, now, now + length, 0, PHASE_THROTTLE);
+                add_wait(t, now, now + length, 0, PHASE_THROTTLE);
                 return;
         }
         key.owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id();

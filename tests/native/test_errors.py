@@ -60,6 +60,7 @@ def test_without_root(t, what):
         runtime.chmod(0o777)
         r = run(*nobody(t), program, f'--runtime-dir={runtime}', f'--bpffs={directory}', '--no-bus', check=False, timeout=30)
     else:
+        run(PROBES, 'load', f'--bpffs={directory}')
         r = run(*nobody(t), program, what.split()[1], f'--bpffs={directory}', check=False, timeout=30)
     one_sentence(r)
 

@@ -89,6 +89,13 @@ def expect_counts(unit, expected, **wanted):
     equal(got, expected, f'operations of {unit} ({health()})')
 
 
+class Rig:
+    """What setup() of a test file returns if it has nothing more to say: iolatd's log is shown if a test fails."""
+
+    def __init__(self, t):
+        t.reports.append(journal_of_iolatd)
+
+
 class Unit:
     """A transient service that runs a command, with the command's standard streams."""
 
@@ -134,7 +141,7 @@ def restart_iolatd():
 
 
 def journal_of_iolatd():
-    r = run('journalctl', '--no-pager', '-q', '-b', '-n', '40', '-u', 'iolatd', '-u', 'iolat-probes', check=False)
+    r = run('journalctl', '--no-pager', '-q', '-b', '-n', '20', '-u', 'iolatd', '-u', 'iolat-probes', check=False)
     return f'--- iolatd ---\n{r.stdout}{health()}\n---'
 
 

@@ -15,15 +15,14 @@ THREADS = 4
 RATE = 30  # operations a second of each thread
 
 
-class Rig:
+class Rig(lab.Rig):
     def __init__(self, t):
+        super().__init__(t)
         self.disk = t.enter(disks.virtio() if lab.IS_VM else disks.loop())
         self.mount_point = t.enter(disks.mounted(self.disk))
-        t.reports.append(lab.journal_of_iolatd)
 
 
-def setup(t):
-    return Rig(t)
+setup = Rig
 
 
 def show(what):

@@ -26,8 +26,7 @@ DISKS = {
 }
 
 
-def setup(t):
-    t.reports.append(lab.journal_of_iolatd)
+setup = lab.Rig
 
 
 def counted(disk):

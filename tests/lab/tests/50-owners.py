@@ -13,8 +13,7 @@ SIZE = {'a': 24 << 20, 'b': 8 << 20}
 SHARE = 0.99
 
 
-def setup(t):
-    t.reports.append(lab.journal_of_iolatd)
+setup = lab.Rig
 
 
 def written(unit, device):

@@ -28,8 +28,7 @@ KINDS = {
 MATRIX = [f'{disk}, {op}' for disk in DISKS for op in KINDS if (disk, op) != ('dm-delay', 'dread')]
 
 
-def setup(t):
-    t.reports.append(lab.journal_of_iolatd)
+setup = lab.Rig
 
 
 def make_disk(t, name):
