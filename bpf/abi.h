@@ -112,6 +112,8 @@ enum {
         PROBE_SLOTS = 128, /* likewise, hit counters */
         NAME_MAX_LEN = 512,
         COMM_LEN = 16,
+        TIER_REASON_LEN = 160,
+        ADMISSION_RANGES = 8,
         TX_REMEMBERED = 8, /* transactions remembered per journal */
 };
 
@@ -144,7 +146,45 @@ enum probe {
         PROBE_RQ_COMPLETE,
         PROBE_CGROUP_BIRTH,
         PROBE_CGROUP_DEATH,
-        PROBE_URING_QUEUED,
+        /* function tier */
+        PROBE_F_SYS_FSYNC,
+        PROBE_F_SYS_FDATASYNC,
+        PROBE_F_SYS_SYNCFS,
+        PROBE_F_SYNC,
+        PROBE_F_SYNC_FILE_RANGE,
+        PROBE_F_VFS_FSYNC_RANGE,
+        PROBE_F_VFS_FSYNC,
+        PROBE_F_EXT4_SYNC_FILE,
+        PROBE_F_XFS_FILE_FSYNC,
+        PROBE_F_XFS_DIR_FSYNC,
+        PROBE_F_BTRFS_SYNC_FILE,
+        PROBE_F_OVL_FSYNC,
+        PROBE_F_FUSE_FSYNC,
+        PROBE_F_NFS_FILE_FSYNC,
+        PROBE_F_BLKDEV_FSYNC,
+        PROBE_F_FILE_WRITE_AND_WAIT_RANGE,
+        PROBE_F_FILEMAP_FDATAWAIT_RANGE,
+        PROBE_F_BTRFS_WAIT_ORDERED_RANGE,
+        PROBE_F_WB_WAIT_FOR_COMPLETION,
+        PROBE_F_JBD2_LOG_WAIT_COMMIT,
+        PROBE_F_EXT4_FC_COMMIT,
+        PROBE_F_XFS_LOG_FORCE_SEQ,
+        PROBE_F_XFS_LOG_FORCE,
+        PROBE_F_BTRFS_SYNC_LOG,
+        PROBE_F_BTRFS_COMMIT_TRANSACTION,
+        PROBE_F_BLKDEV_ISSUE_FLUSH,
+        PROBE_F_WAIT_TRANSACTION_LOCKED,
+        PROBE_F_JBD2_LOG_WAIT_FOR_SPACE,
+        PROBE_F_XLOG_GRANT_HEAD_WAIT,
+        PROBE_F_FOLIO_LOCK,
+        PROBE_F_FILEMAP_READ_FOLIO,
+        PROBE_F_WAIT_ON_BUFFER,
+        PROBE_F_LOCK_BUFFER,
+        PROBE_F_IO_SCHEDULE,
+        PROBE_F_BIO_QUEUE_ENTER,
+        PROBE_F_BALANCE_DIRTY_PAGES,
+        PROBE_F_IOMAP_DIO_RW,
+        PROBE_F_IOMAP_DIO_COMPLETE,
         _PROBE_MAX,
 };
 
@@ -202,6 +242,8 @@ struct cgroup_name {
         unsigned long long died_ns; /* 0: alive */
         unsigned int seen;          /* something was counted under this id */
         unsigned int len;           /* of path, without the NUL */
+        unsigned int skip;          /* leading components of path that lie above the loader's cgroup namespace */
+        unsigned int pad;
         char path[NAME_MAX_LEN];    /* below the root of the hierarchy; for folded ids "unit\nuserUnit" */
 };
 
@@ -266,10 +308,33 @@ struct meta {
         unsigned long long build; /* hash of the BPF object of the generation loaded last */
         unsigned int abi;
         unsigned int generation;
+        unsigned int tier; /* enum tier */
+        unsigned int pad;
+        char tier_reason[TIER_REASON_LEN]; /* why it is not a better one */
+};
+
+enum tier {
+        TIER_TRACEPOINT,
+        TIER_FUNCTION,
+        _TIER_MAX,
+};
+
+enum attach_kind {
+        ATTACH_NONE,
+        ATTACH_TP_BTF,
+        ATTACH_FENTRY, /* and fexit */
+        ATTACH_KPROBE, /* and kretprobe */
+        _ATTACH_MAX,
+};
+
+/* Addresses of a function's code. */
+struct code_range {
+        unsigned long long start;
+        unsigned long long end;
 };
 
 /* What became of a probe in this generation, by enum probe. Written by the loader. */
 struct probe_info {
-        unsigned int attached;
-        char reason[124]; /* why not */
+        unsigned int attached; /* enum attach_kind */
+        char reason[124];      /* why not */
 };

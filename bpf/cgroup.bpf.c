@@ -3,6 +3,25 @@
 /* Names of cgroups of the default hierarchy, by id. Those that never did storage I/O are forgotten some while after
  * their death, without help from user space. */
 
+/* In a container with a cgroup namespace the event has the host's path: how many of its components lie above. */
+static inline u32 levels_above(struct cgroup *cgrp) {
+        u32 n = 0;
+
+        if (root_cgroup_id <= 1)
+                return 0;
+        for (int i = 0; i < ANCESTORS_MAX; i++) {
+                cgrp = BPF_CORE_READ(cgrp, self.parent, cgroup);
+                if (!cgrp)
+                        break;
+                if (BPF_CORE_READ(cgrp, kn, id) == root_cgroup_id) {
+                        n = BPF_CORE_READ(cgrp, level);
+                        break;
+                }
+        }
+
+        return n;
+}
+
 SEC("tp_btf/cgroup_mkdir")
 int BPF_PROG(cgroup_birth, struct cgroup *cgrp, const char *path) {
         struct cgroup_name *n;
@@ -28,6 +47,7 @@ int BPF_PROG(cgroup_birth, struct cgroup *cgrp, const char *path) {
                 return 0;
         if (len == sizeof(n->path))
                 lost(LOSS_NAME_TRUNCATED);
+        n->skip = levels_above(cgrp);
         n->len = len - 1;
 
         return 0;

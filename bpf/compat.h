@@ -22,6 +22,15 @@ struct obj_cgroup___root {
 
 #pragma clang attribute pop
 
+/* The flags are the first word of struct page, whatever type it has: 6.18 wrapped it into a memdesc_flags_t. */
+static inline u64 compat_folio_flags(struct folio *folio) {
+        unsigned long flags = 0;
+
+        bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+
+        return flags;
+}
+
 /* 7.2 renamed page.compound_head to compound_info; where struct page has a power-of-two size the field of a tail
  * page is a mask to the head's address instead of that address. A mask is a run of ones above a run of zeros, which
  * no address of a struct page is. */

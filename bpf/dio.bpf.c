@@ -129,7 +129,8 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
         }
         f.total_ns = now - start;
         if (has_sync) {
-                __builtin_memset(t->phase_ns, 0, sizeof(t->phase_ns));
+                if (!function_tier)
+                        __builtin_memset(t->phase_ns, 0, sizeof(t->phase_ns));
                 op_split(t, t->edge[EDGE_BEGIN], t->edge[EDGE_END], PHASE_OTHER);
                 for (int i = 0; i < PHASE_RUNQUEUE; i++)
                         phase_ns[i] += t->phase_ns[i];

@@ -2,7 +2,9 @@
 
 /* One object of all subjects: they share maps and inline each other's helpers. */
 
+#include "classify.h"
 #include "op.h"
+#include "tx.h"
 
 #include "sync.bpf.c"
 #include "dio.bpf.c"
@@ -10,5 +12,6 @@
 #include "journal.bpf.c"
 #include "request.bpf.c"
 #include "cgroup.bpf.c"
+#include "function.bpf.c"
 
 char LICENSE[] SEC("license") = "GPL";

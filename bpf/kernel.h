@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
+#define __VMLINUX_H__ /* for libbpf: registers have the names that the kernel gives them */
+
 /* The kernel's types, as far as the programs use them. Offsets are relocated at load (CO-RE), so that order and
  * omissions do not matter; what differs between kernels is in compat.h. Written by hand because a distribution
  * builds where no BTF of a running kernel is at hand. */
@@ -94,6 +96,9 @@ enum {
 
 enum { SB_FREEZE_LEVELS = 3 };
 
+/* include/linux/page-flags.h; relocated by name */
+enum pageflags { PG_uptodate = 2 };
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct kernfs_node {
@@ -104,14 +109,16 @@ struct cgroup_root {
         int hierarchy_id;
 };
 
+struct cgroup_subsys_state {
+        struct cgroup *cgroup;
+        struct cgroup_subsys_state *parent;
+};
+
 struct cgroup {
+        struct cgroup_subsys_state self;
         struct kernfs_node *kn;
         struct cgroup_root *root;
         int level;
-};
-
-struct cgroup_subsys_state {
-        struct cgroup *cgroup;
 };
 
 struct mem_cgroup {
@@ -285,7 +292,6 @@ struct iomap_dio {
 };
 
 struct folio {
-        unsigned long flags;
         struct address_space *mapping;
         unsigned long memcg_data;
 };

@@ -15,6 +15,7 @@ enum {
         NAMES_MAX = 32768,
         GRAVES_MAX = 4096, /* dead cgroups that never were counted, kept for late writeback */
         MAPPING_SLOTS = 16384,
+        ANCESTORS_MAX = 32,
         FRAMES_MAX = 8, /* a power of two */
         INTERVALS_MAX = 8,
         STALL_RING_BYTES = 256 * 1024,
@@ -124,8 +125,8 @@ struct frame {
         u32 dev; /* freeze only */
 };
 
-/* What has opened the operation; numbers from OPENER_FUNCTION on are OPENER_FUNCTION + enum function. */
-enum opener { OPENER_NONE, OPENER_SYNC, OPENER_DIO, OPENER_FUNCTION };
+/* What has opened the operation; from OPENER_FUNCTION on it is a function: its enum probe added. */
+enum opener { OPENER_NONE, OPENER_SYNC, OPENER_DIO, OPENER_FUNCTION = 0x100 };
 
 /* Times of the edges of a sync: begin, end of data, start of journal, end of journal, end. */
 enum edge { EDGE_BEGIN, EDGE_DATA, EDGE_JOURNAL_START, EDGE_JOURNAL_END, EDGE_END, _EDGE_MAX };
@@ -153,6 +154,9 @@ struct task_op {
         u32 n_intervals;
         u32 throttle_seen;
         u64 throttle_start;
+        bool throttled; /* balance_dirty_pages() decided to sleep */
+        u64 journal;    /* that this task waits for */
+        u32 journal_tid;
         u64 handle_owner; /* of the kworker's next journal handle */
         struct frame frame[FRAMES_MAX];
         struct interval interval[INTERVALS_MAX];
@@ -270,6 +274,10 @@ const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an en
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
 const volatile bool function_tier = false;
+const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */
+
+/* Code of the functions in which a task waits to be admitted, to be found on its stack when it sleeps. */
+const volatile struct code_range admission[ADMISSION_RANGES] = {};
 
 static inline void lost(enum loss what) {
         u32 i = what;

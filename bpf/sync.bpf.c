@@ -24,62 +24,6 @@ static inline u64 mapping_completed(u64 mapping) {
         return slot && slot->mapping == mapping ? slot->completed_ns : 0;
 }
 
-/* What the call was, from the context it runs in (the filesystem only knows datasync, which O_SYNC leaves at 0). */
-static inline void sync_classify(struct task_op *t, struct task_struct *task, struct inode *inode, bool datasync) {
-        struct io_worker *worker;
-        struct io_wq_work *work;
-        u8 opcode;
-
-        t->key.owner = OWNER_KERNEL;
-        t->key.async = 0;
-        t->key.origin = ORIGIN_SELF;
-        t->key.pad = 0;
-        t->key.op = datasync ? OP_FDATASYNC : OP_FSYNC;
-
-        switch (worker_kind(task)) {
-        case WORKER_NONE:
-                t->key.owner = bpf_get_current_cgroup_id();
-                break;
-        case WORKER_AIO_FSYNC:
-                t->key.async = 1;
-                t->key.owner = inode_owner(inode);
-                return;
-        case WORKER_LOOP:
-                t->key.origin = ORIGIN_LOOP;
-                return;
-        case WORKER_DIO:
-                t->held = true;
-                return;
-        default:
-                return;
-        }
-
-        if ((task->flags & PF_IO_WORKER) && task->worker_private) {
-                worker = task->worker_private;
-                work = BPF_CORE_READ(worker, cur_work);
-                opcode = BPF_CORE_READ((struct io_kiocb *) ((void *) work - bpf_core_field_offset(struct io_kiocb, work)),
-                                       opcode);
-                t->key.async = 1;
-                if (!work || opcode != IORING_OP_FSYNC)
-                        t->key.op = OP_SYNCWRITE;
-                return;
-        }
-
-        switch (compat_syscall_class(task)) {
-        case SYSCALL_FSYNC:
-                t->key.op = OP_FSYNC;
-                break;
-        case SYSCALL_FDATASYNC:
-                t->key.op = OP_FDATASYNC;
-                break;
-        case SYSCALL_MSYNC:
-                t->key.op = OP_MSYNC;
-                break;
-        default:
-                t->key.op = OP_SYNCWRITE;
-        }
-}
-
 static inline void sync_begin(struct task_op *t, struct file *file, u64 now) {
         t->sync_open = true;
         t->edge[EDGE_BEGIN] = now;
@@ -128,22 +72,12 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
         return 0;
 }
 
-/* Where the transaction with that id is remembered, if it is: the caller compares tid. */
-static inline struct tx *journal_tx(struct journal_value *j, u32 tid) {
-        return &j->tx[tid % TX_REMEMBERED];
-}
-
-static inline void add_step(struct task_op *t, u32 step, u64 from, u64 to, u64 low, u64 high) {
-        if (from && to)
-                t->step_ns[step] += overlap(from, to, low, high);
-}
-
 /* Finds the edges of the commit that the sync waited for: the one of the transaction that last changed the inode, if
  * it ended within the operation. Otherwise there was none. */
 static inline bool sync_commit_edges(struct task_op *t, struct inode *inode, u64 data_end, u64 now, bool datasync) {
         struct ext4_inode_info *ei = (void *) inode - bpf_core_field_offset(struct ext4_inode_info, vfs_inode);
         struct ext4_sb_info *sbi = BPF_CORE_READ(inode, i_sb, s_fs_info);
-        u64 key = (u64) BPF_CORE_READ(sbi, s_journal), start, end, high;
+        u64 key = (u64) BPF_CORE_READ(sbi, s_journal), start, end;
         struct journal_value *j;
         struct tx *tx, *before;
         u32 tid;
@@ -175,13 +109,7 @@ static inline bool sync_commit_edges(struct task_op *t, struct inode *inode, u64
         t->edge[EDGE_JOURNAL_END] = t->flush_ns >= end ? t->flush_ns : now;
         t->tid = tid;
 
-        high = t->edge[EDGE_JOURNAL_END];
-        if (start < tx->start_ns)
-                t->step_ns[STEP_PREVIOUS] += tx->start_ns - start;
-        add_step(t, STEP_LOCKED, tx->start_ns, tx->flushing_ns, start, high);
-        add_step(t, STEP_FLUSHING, tx->flushing_ns, tx->logging_ns, start, high);
-        add_step(t, STEP_LOG, tx->logging_ns, tx->record_ns ?: end, start, high);
-        add_step(t, STEP_RECORD, tx->record_ns, end, start, high);
+        add_steps(t, tx, start, t->edge[EDGE_JOURNAL_END]);
 
         return true;
 }

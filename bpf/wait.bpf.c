@@ -162,10 +162,16 @@ static inline void throttled(struct bdi_writeback *wb, long pause, unsigned long
         struct finished f = { .key = &key, .phase_ns = phase_ns, .comm = comm };
         struct task_op *t;
 
-        if (pause <= 0 || length == 0)
+        if (pause <= 0)
                 return;
         t = task_op_create(task);
         if (!t)
+                return;
+        if (function_tier) { /* the sleep itself is measured */
+                t->throttled = true;
+                return;
+        }
+        if (length == 0)
                 return;
         /* Another generation's program saw the same event: same start, and this program has not seen it yet. */
         if (t->throttle_start == (start_time ^ ((u64) pause << 32)) && !(t->throttle_seen & program_bit)) {

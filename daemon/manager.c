@@ -44,6 +44,9 @@ static int follow_generation(Manager *m) {
         if (r <= 0)
                 return r;
         log_debug("Now reading generation %u.", m->maps.generation);
+        r = sources_read(&m->sources, &m->maps);
+        if (r < 0)
+                return r;
 
         return write_settings(m);
 }
@@ -296,6 +299,8 @@ static int setup_tables(Manager *m) {
                 r = series_table_new(&m->series, &m->maps, m->owners);
         if (r >= 0)
                 r = device_table_new(&m->devices);
+        if (r >= 0)
+                r = sources_read(&m->sources, &m->maps);
         if (r >= 0)
                 r = write_settings(m);
         if (r >= 0)

@@ -12,6 +12,7 @@
 #include "owner.h"
 #include "query.h"
 #include "series.h"
+#include "source.h"
 #include "stall-log.h"
 #include "unit-info.h"
 
@@ -28,6 +29,7 @@ struct Manager {
         Config config;
         sd_event *event;
         Maps maps;
+        Sources sources;
         OwnerTable *owners;
         SeriesTable *series;
         DeviceTable *devices;

@@ -109,6 +109,19 @@ static int name_cgroup(Owner *o, const char *path) {
         return set_names(o, r < 0 ? UNIT_UNKNOWN : unit, user_unit);
 }
 
+/* What is left of the path below the namespace that the loader ran in. */
+static const char *skip_components(const char *path, unsigned n) {
+        for (; n > 0; n--) {
+                const char *next = *path ? strchr(path + 1, '/') : NULL;
+
+                if (!next)
+                        return "/";
+                path = next;
+        }
+
+        return path;
+}
+
 static int name_from_map(OwnerTable *t, Owner *o) {
         struct cgroup_name n;
 
@@ -124,7 +137,7 @@ static int name_from_map(OwnerTable *t, Owner *o) {
                 (void) bpf_map_update_elem(t->maps->names, &o->id, &n, BPF_EXIST);
         }
 
-        return o->id & OWNER_FOLDED ? name_folded(o, n.path) : name_cgroup(o, n.path);
+        return o->id & OWNER_FOLDED ? name_folded(o, n.path) : name_cgroup(o, skip_components(n.path, n.skip));
 }
 
 static int walk_callback(uint64_t id, const char *path, void *userdata) {

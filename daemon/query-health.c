@@ -5,7 +5,6 @@
 #include "manager.h"
 #include "names.h"
 #include "probe-table.h"
-#include "source.h"
 
 static bool read_probe_info(Manager *m, uint32_t probe, struct probe_info *ret) {
         if (bpf_map_lookup_elem(m->maps.probe_infos, &probe, ret) < 0)
@@ -19,9 +18,13 @@ static bool read_probe_info(Manager *m, uint32_t probe, struct probe_info *ret) 
 static uint64_t probe_misses(Manager *m, enum probe probe) {
         uint64_t n = 0;
 
-        for (size_t i = 0; i < probe_table_size; i++)
-                if (probe_table[i].probe == probe)
-                        n += maps_misses(&m->maps, probe_table[i].program);
+        for (size_t i = 0; i < probe_table_size; i++) {
+                if (probe_table[i].probe != probe)
+                        continue;
+                n += maps_misses(&m->maps, probe_table[i].program);
+                if (probe_table[i].exit_program)
+                        n += maps_misses(&m->maps, probe_table[i].exit_program);
+        }
 
         return n;
 }
@@ -30,16 +33,20 @@ static int list_probes(Manager *m, probe_callback callback, void *userdata) {
         int r;
 
         for (uint32_t p = 0; p < _PROBE_MAX; p++) {
-                const ProbeDef *def = probe_def_find(p);
+                const ProbeDef *def;
                 char attached[128];
                 struct probe_info info;
                 ProbeRow row = { .kind = "probe" };
 
-                if (!def || !read_probe_info(m, p, &info))
+                if (!read_probe_info(m, p, &info) || (!info.attached && !info.reason[0]))
+                        continue; /* not one of this tier */
+                def = probe_def_find(p, info.attached);
+                if (!def)
                         continue;
                 row.probe = def->name;
                 if (info.attached) {
-                        snprintf(attached, sizeof(attached), "tp_btf:%s", def->tracepoint);
+                        snprintf(attached, sizeof(attached), "%s:%s", attach_kind_to_string(def->kind),
+                                 def->target);
                         row.attached = attached;
                         row.hits = maps_hits(&m->maps, p);
                         row.misses = probe_misses(m, p);
@@ -81,6 +88,38 @@ static int list_losses(Manager *m, probe_callback callback, void *userdata) {
         return 0;
 }
 
+static int list_blind_spots(Manager *m, probe_callback callback, void *userdata) {
+        uint32_t key = 0;
+        struct meta meta;
+        int r;
+
+        if (m->sources.tier != TIER_FUNCTION && bpf_map_lookup_elem(m->maps.meta, &key, &meta) >= 0) {
+                ProbeRow row = { .kind = "blind", .probe = "function tier", .state = "absent" };
+
+                meta.tier_reason[sizeof(meta.tier_reason) - 1] = 0;
+                row.reason = meta.tier_reason;
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < blind_spots_size; i++) {
+                ProbeRow row = {
+                        .kind = "blind",
+                        .probe = blind_spots[i].title,
+                        .reason = blind_spots[i].text,
+                        .state = "absent",
+                };
+
+                if (!(blind_spots[i].tiers & (1 << m->sources.tier)))
+                        continue;
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
 int query_probes(Manager *m, probe_callback callback, void *userdata) {
         int r;
 
@@ -90,22 +129,14 @@ int query_probes(Manager *m, probe_callback callback, void *userdata) {
         r = list_probes(m, callback, userdata);
         if (r >= 0)
                 r = list_losses(m, callback, userdata);
-        for (size_t i = 0; i < blind_spots_size && r >= 0; i++) {
-                ProbeRow row = {
-                        .kind = "blind",
-                        .probe = blind_spots[i].title,
-                        .reason = blind_spots[i].text,
-                        .state = "absent",
-                };
-
-                r = callback(&row, userdata);
-        }
+        if (r >= 0)
+                r = list_blind_spots(m, callback, userdata);
 
         return r;
 }
 
 const char *query_tier(Manager *m) {
-        return "tracepoint";
+        return m->sources.tier == TIER_FUNCTION ? "function" : "tracepoint";
 }
 
 uint64_t query_lost(Manager *m) {
@@ -123,7 +154,8 @@ bool query_degraded(Manager *m) {
         for (size_t i = 0; i < probe_table_size; i++) {
                 struct probe_info info;
 
-                if (probe_table[i].expected && read_probe_info(m, probe_table[i].probe, &info) && !info.attached)
+                if (probe_table[i].need != OPTIONAL && (probe_table[i].tiers & (1 << m->sources.tier)) &&
+                    read_probe_info(m, probe_table[i].probe, &info) && !info.attached)
                         return true;
         }
 

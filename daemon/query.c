@@ -5,7 +5,6 @@
 #include "histogram.h"
 #include "manager.h"
 #include "names.h"
-#include "source.h"
 #include "unit-path.h"
 
 /* A row's cursor: the serial of its series, and which of its rows it is. */
@@ -101,6 +100,7 @@ static int sink_row(RowSink *k, const Row *row, uint64_t id) {
 }
 
 static int sink_op(Manager *m, RowSink *k, const Series *s) {
+        const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
         struct op_value v;
         int r;
@@ -111,13 +111,14 @@ static int sink_op(Manager *m, RowSink *k, const Series *s) {
 
         row.phase = "total";
         row.errors = v.errors;
-        row.source = source_of_total(s->op);
+        sources_of_total(&m->sources, s->op, source);
+        row.source = source;
         row_set_full(&row, &v.total);
         r = sink_row(k, &row, s->serial << CURSOR_SHIFT | ROW_TOTAL);
         for (int p = 0; p < _PHASE_MAX && r >= 0; p++) {
                 row.phase = phase_to_string(p);
                 row.errors = 0;
-                row.source = source_of_phase(p);
+                sources_of_phase(&m->sources, p, source);
                 row_set_short(&row, &v.phase[p]);
                 r = sink_row(k, &row, s->serial << CURSOR_SHIFT | (ROW_PHASE_0 + p));
         }
@@ -126,6 +127,7 @@ static int sink_op(Manager *m, RowSink *k, const Series *s) {
 }
 
 static int sink_rq(Manager *m, RowSink *k, const Series *s) {
+        const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
         struct rq_value v;
         uint64_t owned[_OWNED_BY_MAX];
@@ -141,14 +143,15 @@ static int sink_rq(Manager *m, RowSink *k, const Series *s) {
         row.owned_bytes = owned;
 
         row.phase = rq_part_to_string(RQ_PART_QUEUE);
-        row.source = source_of_request(RQ_PART_QUEUE);
+        sources_of_request(&m->sources, RQ_PART_QUEUE, source);
+        row.source = source;
         row_set_full(&row, &v.queue);
         r = sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_QUEUE);
         if (r < 0)
                 return r;
 
         row.phase = rq_part_to_string(RQ_PART_DEVICE);
-        row.source = source_of_request(RQ_PART_DEVICE);
+        sources_of_request(&m->sources, RQ_PART_DEVICE, source);
         row.untimed = v.untimed;
         row_set_full(&row, &v.device);
 

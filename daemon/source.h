@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-#include "abi.h"
+#include "maps.h"
 #include "util.h"
 
-/* By which attach points a number was obtained: "tp_btf:NAME" measured at that tracepoint, "derived:NAME" an edge
- * taken from it by the rule in iolat(7), "planned:NAME" announced rather than measured. NULL-terminated, static. */
-const char *const *source_of_total(int op);
-const char *const *source_of_phase(int phase);
-const char *const *source_of_request(int part);
+enum { SOURCE_NAMES_MAX = 8 };
 
-/* What this tier cannot see, on any host. */
+/* By which attach points numbers were obtained, on this host: "tp_btf:NAME", "fentry:NAME" or "kprobe:NAME" measured
+ * there; "derived:NAME" an edge taken from there by the rule in iolat(7); "planned:NAME" announced rather than
+ * measured. */
+typedef struct Sources {
+        enum tier tier;
+        char label[_PROBE_MAX][64]; /* empty if the probe is not attached */
+} Sources;
+
+/* Reads what the present generation has attached. */
+int sources_read(Sources *s, Maps *maps);
+
+/* Fill a NULL-terminated array of strings that belong to s or are static. */
+void sources_of_total(const Sources *s, int op, const char *ret[static SOURCE_NAMES_MAX]);
+void sources_of_phase(const Sources *s, int phase, const char *ret[static SOURCE_NAMES_MAX]);
+void sources_of_request(const Sources *s, int part, const char *ret[static SOURCE_NAMES_MAX]);
+
+/* What a tier cannot see, on any host. */
 typedef struct BlindSpot {
+        unsigned tiers; /* 1 << enum tier */
         const char *title;
         const char *text;
 } BlindSpot;

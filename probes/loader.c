@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <time.h>
 
+#include "abi.h"
+
 #include "iolat.skel.h"
 
 #include "cgroup-tree.h"
-#include "kernel-btf.h"
+#include "choice.h"
 #include "loader.h"
 #include "log.h"
 #include "pins.h"
@@ -16,8 +17,7 @@
 
 enum {
         LOCK_TIMEOUT_MS = 60000,
-        GENERATION_BITS = 16, /* of program_bit; generations that overlap never differ by that many */
-        LOAD_ATTEMPTS_MAX = 64,
+        LOAD_ATTEMPTS_MAX = 128,
         PROGRAM_NAME_MAX = 64,
 };
 
@@ -26,20 +26,18 @@ enum {
 
 typedef struct Loader {
         const LoaderOptions *options;
-        struct btf *btf;
+        Choice *choice;
         struct iolat_bpf *skel;
         int root_fd;
         int lock_fd;
         unsigned current; /* generation that is there, 0: none */
         unsigned next;
         bool share_maps;
-        struct probe_info info[PROBE_SLOTS];
-        bool refused[PROBE_SLOTS * 2]; /* by index in probe_table: the kernel would not load it */
 } Loader;
 
 static void loader_done(Loader *l) {
         iolat_bpf__destroy(l->skel);
-        btf__free(l->btf);
+        choice_free(l->choice);
         closep(&l->lock_fd);
         closep(&l->root_fd);
 }
@@ -55,7 +53,7 @@ static int libbpf_print(enum libbpf_print_level level, const char *format, va_li
                 return vfprintf(stderr, format, ap); /* far longer than a line */
         vsnprintf(line, sizeof(line), format, ap);
         p = startswith(line, "libbpf: prog '");
-        if (p && strstr(p, "failed to load")) {
+        if (p && strstr(p, "': failed to ")) {
                 end = strchr(p, '\'');
                 if (end && end - p < PROGRAM_NAME_MAX) {
                         memcpy(refused_program, p, end - p);
@@ -78,68 +76,6 @@ static uint64_t build_hash(void) {
                 h = (h ^ p[i]) * 0x100000001b3;
 
         return h;
-}
-
-static void set_reason(Loader *l, const ProbeDef *def, const char *reason) {
-        struct probe_info *info = l->info + def->probe;
-
-        if (info->attached)
-                return;
-        snprintf(info->reason, sizeof(info->reason), "%s", reason);
-}
-
-/* Chooses one candidate for each probe. */
-static void choose_programs(Loader *l) {
-        bool chosen[_PROBE_MAX] = {};
-
-        for (size_t i = 0; i < probe_table_size; i++) {
-                const ProbeDef *def = probe_table + i;
-                struct bpf_program *prog = bpf_object__find_program_by_name(l->skel->obj, def->program);
-                bool load = false;
-                char reason[124];
-                int n;
-
-                n = kernel_btf_tracepoint_args(l->btf, def->tracepoint);
-                if (chosen[def->probe])
-                        ;
-                else if (l->refused[i])
-                        set_reason(l, def, "the kernel refused the program");
-                else if (n < 0) {
-                        snprintf(reason, sizeof(reason), "this kernel has no tracepoint %s", def->tracepoint);
-                        set_reason(l, def, reason);
-                } else if (def->n_args != 0 && (unsigned) n != def->n_args) {
-                        snprintf(reason, sizeof(reason), "tracepoint %s has %d arguments", def->tracepoint, n);
-                        set_reason(l, def, reason);
-                } else if (def->probe == PROBE_THROTTLE && l->skel->rodata->jiffy_ns == 0)
-                        set_reason(l, def, "the length of a jiffy is not known");
-                else
-                        load = chosen[def->probe] = true;
-                bpf_program__set_autoload(prog, load);
-                if (load)
-                        l->info[def->probe].reason[0] = 0;
-        }
-        l->skel->rodata->have_rq_create = chosen[PROBE_RQ_CREATE];
-        bpf_program__set_autoload(l->skel->progs.handle_stats_stub, chosen[PROBE_HANDLE_STATS]);
-}
-
-/* CONFIG_HZ by measurement: jiffies since a known time are in no file, but /proc/timer_list and config files may be
- * missing, while CLOCK_MONOTONIC_COARSE always advances by one jiffy. */
-static uint64_t measure_jiffy(void) {
-        struct timespec res;
-
-        if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) < 0 || res.tv_sec != 0)
-                return 0;
-
-        return (uint64_t) res.tv_nsec;
-}
-
-static void set_constants(Loader *l) {
-        int64_t v;
-
-        l->skel->rodata->program_bit = 1U << (l->next % GENERATION_BITS);
-        l->skel->rodata->jiffy_ns = measure_jiffy();
-        if (kernel_btf_enumerator(l->btf, "__RQF_FLUSH_SEQ", &v) >= 0 && v >= 0 && v < 32)
-                l->skel->rodata->rqf_flush_seq = 1U << v;
 }
 
 /* Tests make the maps small to see them full. */
@@ -204,8 +140,9 @@ static int open_object(Loader *l) {
         l->skel = iolat_bpf__open();
         if (!l->skel)
                 return -errno;
-        set_constants(l);
-        choose_programs(l);
+        r = choice_apply(l->choice, l->skel, l->next);
+        if (r < 0)
+                return r;
         set_test_sizes(l);
         if (l->share_maps) {
                 r = reuse_maps(l);
@@ -221,8 +158,6 @@ static int load_object(Loader *l) {
         int r;
 
         for (unsigned attempt = 0; attempt < LOAD_ATTEMPTS_MAX; attempt++) {
-                bool known = false;
-
                 r = open_object(l);
                 if (r < 0)
                         return r;
@@ -230,13 +165,7 @@ static int load_object(Loader *l) {
                 r = iolat_bpf__load(l->skel);
                 if (r >= 0)
                         return 0;
-                for (size_t i = 0; i < probe_table_size; i++)
-                        if (streq(probe_table[i].program, refused_program) && !l->refused[i]) {
-                                l->refused[i] = true;
-                                known = true;
-                        }
-                /* Without privileges every program is refused: no use in trying them one by one. */
-                if (!known || r == -EPERM)
+                if (!choice_refuse(l->choice, refused_program, r, "the kernel refused the program"))
                         return r;
         }
 
@@ -292,6 +221,22 @@ static int attach_and_pin(Loader *l, struct bpf_program *prog) {
         return r;
 }
 
+static int attach_probe(Loader *l, const ProbeDef *def) {
+        struct bpf_program *prog;
+        int r;
+
+        /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
+        if (def->exit_program) {
+                prog = bpf_object__find_program_by_name(l->skel->obj, def->exit_program);
+                r = attach_and_pin(l, prog);
+                if (r < 0)
+                        return r;
+        }
+        prog = bpf_object__find_program_by_name(l->skel->obj, def->program);
+
+        return attach_and_pin(l, prog);
+}
+
 /* Carries an object pinned by the present generation over to the next one. */
 static int repin(Loader *l, const char *kind, const char *name) {
         _cleanup_close_ int fd = -EBADF;
@@ -337,27 +282,26 @@ static int attach_handle_stats(Loader *l) {
         return attach_and_pin(l, l->skel->progs.handle_stats_stub);
 }
 
+/* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */
 static int attach_programs(Loader *l) {
         unsigned n_attached = 0;
         int r;
 
         for (size_t i = 0; i < probe_table_size; i++) {
                 const ProbeDef *def = probe_table + i;
-                struct bpf_program *prog = bpf_object__find_program_by_name(l->skel->obj, def->program);
+                char reason[124];
 
-                if (!bpf_program__autoload(prog))
+                if (!choice_has(l->choice, i))
                         continue;
-                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(l) : attach_and_pin(l, prog);
-                if (r < 0) {
-                        char reason[124];
-
-                        snprintf(reason, sizeof(reason), "cannot attach: %s", strerror(-r));
-                        set_reason(l, def, reason);
-                        log_warning_errno(r, "Cannot attach to tracepoint %s, going on without: %m", def->tracepoint);
+                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(l) : attach_probe(l, def);
+                if (r >= 0) {
+                        n_attached++;
                         continue;
                 }
-                l->info[def->probe].attached = 1;
-                n_attached++;
+                snprintf(reason, sizeof(reason), "cannot attach to %s: %s", def->target, strerror(-r));
+                log_debug("Probe %s %s", def->name, reason);
+                if (choice_refuse(l->choice, def->program, r, reason))
+                        return -EAGAIN;
         }
 
         return n_attached > 0 ? 0 : -EOPNOTSUPP;
@@ -406,14 +350,19 @@ static int write_meta(Loader *l) {
         }
         m.abi = IOLAT_ABI;
         m.generation = l->next;
+        m.tier = choice_tier(l->choice);
+        snprintf(m.tier_reason, sizeof(m.tier_reason), "%s", choice_tier_reason(l->choice));
         m.build = build_hash();
         if (bpf_map_update_elem(fd, &key, &m, BPF_ANY) < 0)
                 return -errno;
 
         fd = bpf_map__fd(l->skel->maps.probe_infos);
-        for (key = 0; key < _PROBE_MAX; key++)
-                if (bpf_map_update_elem(fd, &key, l->info + key, BPF_ANY) < 0)
+        for (key = 0; key < _PROBE_MAX; key++) {
+                const struct probe_info *info = choice_info(l->choice, key);
+
+                if (bpf_map_update_elem(fd, &key, info, BPF_ANY) < 0)
                         return -errno;
+        }
 
         return 0;
 }
@@ -458,7 +407,7 @@ static int log_load_error(int r) {
         return log_error_errno(r, "Cannot load the BPF programs: %m");
 }
 
-static int make_generation(Loader *l) {
+static int try_generation(Loader *l) {
         int r;
 
         r = load_object(l);
@@ -471,6 +420,8 @@ static int make_generation(Loader *l) {
         if (r < 0)
                 return log_error_errno(r, "Cannot pin the maps: %m");
         r = attach_programs(l);
+        if (r == -EAGAIN)
+                return r;
         if (r < 0)
                 return log_error_errno(r, "No BPF program could be attached.");
         name_old_cgroups(l);
@@ -483,14 +434,34 @@ static int make_generation(Loader *l) {
         return 0;
 }
 
+static int make_generation(Loader *l) {
+        int r, k;
+
+        for (unsigned attempt = 0; attempt < LOAD_ATTEMPTS_MAX; attempt++) {
+                r = try_generation(l);
+                if (r >= 0)
+                        return r;
+                k = pins_clean(l->root_fd, l->current);
+                if (k < 0)
+                        log_debug_errno(k, "Cannot remove the unfinished generation, ignoring: %m");
+                if (r != -EAGAIN)
+                        return r;
+        }
+
+        return log_error_errno(ELOOP, "Too many programs did not attach, giving up.");
+}
+
 int loader_load(const LoaderOptions *options) {
         _cleanup_(loader_done) Loader l = { .options = options, .root_fd = -EBADF, .lock_fd = -EBADF };
         struct meta meta = {};
         int r;
 
-        if (!streq(options->tier, "auto") && !streq(options->tier, "tracepoint"))
-                return log_error_errno(EOPNOTSUPP, "Tier '%s' is not available, this build knows: tracepoint.",
+        r = choice_new(&l.choice, options->tier);
+        if (r == -EINVAL)
+                return log_error_errno(r, "There is no tier '%s': auto, tracepoint, function or kprobe.",
                                        options->tier);
+        if (r < 0)
+                return log_oom();
 
         libbpf_set_print(libbpf_print);
         r = pins_open(options->bpffs, /* create= */ true, &l.root_fd);
@@ -515,17 +486,14 @@ int loader_load(const LoaderOptions *options) {
         }
         l.next = l.current + 1;
 
-        l.btf = btf__load_vmlinux_btf();
-        if (!l.btf)
-                return log_error_errno(errno, "Cannot read the kernel's BTF (/sys/kernel/btf/vmlinux), without which "
-                                              "iolat cannot work: the kernel needs CONFIG_DEBUG_INFO_BTF=y.");
+        r = choice_read_kernel(l.choice);
+        if (r < 0)
+                return log_error_errno(r, "Cannot read the kernel's BTF (/sys/kernel/btf/vmlinux), without which iolat "
+                                          "cannot work: the kernel needs CONFIG_DEBUG_INFO_BTF=y.");
 
         r = make_generation(&l);
-        if (r < 0) {
-                if (pins_clean(l.root_fd, l.current) < 0)
-                        log_debug("Cannot remove the unfinished generation.");
+        if (r < 0)
                 return r;
-        }
         r = pins_clean(l.root_fd, l.next);
         if (r < 0) /* both count, but nothing twice; the next loader tries again */
                 log_warning_errno(r, "Cannot remove the old generation, ignoring: %m");
@@ -589,16 +557,23 @@ int loader_show(const char *bpffs) {
                 return log_error_errno(errno, "Cannot read what is loaded: %m");
 
         printf("Generation %u, ABI %u, build %016llx\n", current, meta.abi, (unsigned long long) meta.build);
+        if (meta.tier == TIER_FUNCTION)
+                printf("Function tier\n");
+        else
+                printf("Tracepoint tier (no function tier: %s)\n", meta.tier_reason);
         for (uint32_t i = 0; i < _PROBE_MAX; i++) {
-                const ProbeDef *def = probe_def_find(i);
+                const ProbeDef *def;
                 struct probe_info info;
 
-                if (!def || bpf_map_lookup_elem(fd, &i, &info) < 0)
+                if (bpf_map_lookup_elem(fd, &i, &info) < 0)
+                        continue;
+                def = probe_def_find(i, info.attached);
+                if (!def)
                         continue;
                 info.reason[sizeof(info.reason) - 1] = 0;
                 if (info.attached)
-                        printf("%-22s tp_btf:%s\n", def->name, def->tracepoint);
-                else
+                        printf("%-22s %s:%s\n", def->name, attach_kind_to_string(info.attached), def->target);
+                else if (info.reason[0])
                         printf("%-22s absent: %s\n", def->name, info.reason);
         }
 

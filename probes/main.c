@@ -15,7 +15,7 @@ static int help(void) {
                "  -h --help          Show this help\n"
                "     --version       Show the version\n"
                "     --bpffs=DIR     Where a bpf file system is mounted (default: " DEFAULT_BPFFS ")\n"
-               "     --tier=TIER     auto or tracepoint (default: auto)\n"
+               "     --tier=TIER     auto, tracepoint, function or kprobe (default: auto)\n"
                "     --force         Replace programs of this same build, too\n"
                "     --debug         Log more\n\n"
                "See the iolat-probes(8) man page for details.\n");

@@ -1,49 +1,110 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "probe-table.h"
 
-#define P(e, prog, logical, tp, args, must) { PROBE_##e, prog, logical, tp, args, must }
+#define TP(e, logical, tp, prog, args, need, tiers) \
+        { PROBE_##e, logical, ATTACH_TP_BTF, tp, prog, NULL, args, need, tiers }
+
+#define FN(e, logical, fn, need)                                                                             \
+        { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, need, FOR_FUNCTION },           \
+        { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, need, FOR_FUNCTION }
 
 const ProbeDef probe_table[] = {
-        P(SYNC_ENTER, "sync_enter", "sync-enter", "ext4_sync_file_enter", 0, true),
-        P(SYNC_EXIT, "sync_exit", "sync-exit", "ext4_sync_file_exit", 0, true),
-        P(WRITEPAGES_RESULT, "writepages_result", "data-written", "ext4_writepages_result", 0, true),
-        P(OWN_FLUSH, "own_flush", "flush", "block_bio_queue", 0, true),
+        TP(SYNC_ENTER, "sync-enter", "ext4_sync_file_enter", "sync_enter", 0, EXPECTED, FOR_TRACEPOINT),
+        TP(SYNC_EXIT, "sync-exit", "ext4_sync_file_exit", "sync_exit", 0, EXPECTED, FOR_TRACEPOINT),
+        TP(WRITEPAGES_RESULT, "data-written", "ext4_writepages_result", "writepages_result", 0, EXPECTED,
+           FOR_TRACEPOINT),
+        TP(OWN_FLUSH, "flush", "block_bio_queue", "own_flush", 0, EXPECTED, FOR_BOTH),
         /* iomap_dio_*: since 6.6 */
-        P(DIO_BEGIN, "dio_begin", "dio-begin", "iomap_dio_rw_begin", 0, false),
-        P(DIO_QUEUED, "dio_queued", "dio-queued", "iomap_dio_rw_queued", 0, false),
-        P(DIO_COMPLETE, "dio_complete", "dio-complete", "iomap_dio_complete", 0, false),
+        TP(DIO_BEGIN, "dio-begin", "iomap_dio_rw_begin", "dio_begin", 0, OPTIONAL, FOR_BOTH),
+        TP(DIO_QUEUED, "dio-queued", "iomap_dio_rw_queued", "dio_queued", 0, OPTIONAL, FOR_BOTH),
+        TP(DIO_COMPLETE, "dio-complete", "iomap_dio_complete", "dio_complete", 0, OPTIONAL, FOR_BOTH),
         /* contention_*: since 5.19 */
-        P(LOCK_BEGIN, "lock_begin", "lock-begin", "contention_begin", 0, true),
-        P(LOCK_END, "lock_end", "lock-end", "contention_end", 0, true),
-        P(RECLAIM_BEGIN, "reclaim_direct_begin", "reclaim-begin", "mm_vmscan_direct_reclaim_begin", 0, true),
-        P(RECLAIM_END, "reclaim_direct_end", "reclaim-end", "mm_vmscan_direct_reclaim_end", 0, true),
-        P(MEMCG_RECLAIM_BEGIN, "reclaim_memcg_begin", "memcg-reclaim-begin", "mm_vmscan_memcg_reclaim_begin", 0,
-          false),
-        P(MEMCG_RECLAIM_END, "reclaim_memcg_end", "memcg-reclaim-end", "mm_vmscan_memcg_reclaim_end", 0, false),
-        P(THROTTLE, "throttle", "throttle", "balance_dirty_pages", 8, true),
-        P(THROTTLE, "throttle_12", "throttle", "balance_dirty_pages", 12, true),
-        P(COMMIT_START, "commit_start", "commit-start", "jbd2_start_commit", 0, true),
-        P(COMMIT_LOCKING, "commit_locking", "commit-locking", "jbd2_commit_locking", 0, true),
-        P(COMMIT_FLUSHING, "commit_flushing", "commit-flushing", "jbd2_commit_flushing", 0, true),
-        P(COMMIT_LOGGING, "commit_logging", "commit-logging", "jbd2_commit_logging", 0, true),
-        P(COMMIT_END, "commit_end", "commit-end", "jbd2_end_commit", 0, true),
-        /* since 6.3: ext4_journal_start was split */
-        P(HANDLE_INODE, "handle_inode", "handle-inode", "ext4_journal_start_inode", 0, false),
-        P(HANDLE_STATS, "handle_stats", "handle-stats", "jbd2_handle_stats", 0, true),
+        TP(LOCK_BEGIN, "lock-begin", "contention_begin", "lock_begin", 0, EXPECTED, FOR_BOTH),
+        TP(LOCK_END, "lock-end", "contention_end", "lock_end", 0, EXPECTED, FOR_BOTH),
+        TP(RECLAIM_BEGIN, "reclaim-begin", "mm_vmscan_direct_reclaim_begin", "reclaim_direct_begin", 0, EXPECTED,
+           FOR_BOTH),
+        TP(RECLAIM_END, "reclaim-end", "mm_vmscan_direct_reclaim_end", "reclaim_direct_end", 0, EXPECTED, FOR_BOTH),
+        TP(MEMCG_RECLAIM_BEGIN, "memcg-reclaim-begin", "mm_vmscan_memcg_reclaim_begin", "reclaim_memcg_begin", 0,
+           OPTIONAL, FOR_BOTH),
+        TP(MEMCG_RECLAIM_END, "memcg-reclaim-end", "mm_vmscan_memcg_reclaim_end", "reclaim_memcg_end", 0, OPTIONAL,
+           FOR_BOTH),
+        TP(THROTTLE, "throttle", "balance_dirty_pages", "throttle", 8, EXPECTED, FOR_BOTH),
+        TP(THROTTLE, "throttle", "balance_dirty_pages", "throttle_12", 12, EXPECTED, FOR_BOTH),
+        TP(COMMIT_START, "commit-start", "jbd2_start_commit", "commit_start", 0, EXPECTED, FOR_BOTH),
+        TP(COMMIT_LOCKING, "commit-locking", "jbd2_commit_locking", "commit_locking", 0, EXPECTED, FOR_BOTH),
+        TP(COMMIT_FLUSHING, "commit-flushing", "jbd2_commit_flushing", "commit_flushing", 0, EXPECTED, FOR_BOTH),
+        TP(COMMIT_LOGGING, "commit-logging", "jbd2_commit_logging", "commit_logging", 0, EXPECTED, FOR_BOTH),
+        TP(COMMIT_END, "commit-end", "jbd2_end_commit", "commit_end", 0, EXPECTED, FOR_BOTH),
+        /* since 6.3, when ext4_journal_start was split */
+        TP(HANDLE_INODE, "handle-inode", "ext4_journal_start_inode", "handle_inode", 0, OPTIONAL, FOR_BOTH),
+        TP(HANDLE_STATS, "handle-stats", "jbd2_handle_stats", "handle_stats", 0, EXPECTED, FOR_BOTH),
         /* since 6.5 */
-        P(RQ_CREATE, "rq_create", "request-create", "block_io_start", 0, false),
-        P(RQ_ISSUE, "rq_issue", "request-issue", "block_rq_issue", 1, true),
-        P(RQ_REQUEUE, "rq_requeue", "request-requeue", "block_rq_requeue", 1, true),
-        P(RQ_COMPLETE, "rq_complete", "request-complete", "block_rq_complete", 3, true),
-        P(CGROUP_BIRTH, "cgroup_birth", "cgroup-birth", "cgroup_mkdir", 0, true),
-        P(CGROUP_DEATH, "cgroup_death", "cgroup-death", "cgroup_rmdir", 0, true),
+        TP(RQ_CREATE, "request-create", "block_io_start", "rq_create", 0, OPTIONAL, FOR_BOTH),
+        TP(RQ_ISSUE, "request-issue", "block_rq_issue", "rq_issue", 1, EXPECTED, FOR_BOTH),
+        TP(RQ_REQUEUE, "request-requeue", "block_rq_requeue", "rq_requeue", 1, EXPECTED, FOR_BOTH),
+        TP(RQ_COMPLETE, "request-complete", "block_rq_complete", "rq_complete", 3, EXPECTED, FOR_BOTH),
+        TP(CGROUP_BIRTH, "cgroup-birth", "cgroup_mkdir", "cgroup_birth", 0, EXPECTED, FOR_BOTH),
+        TP(CGROUP_DEATH, "cgroup-death", "cgroup_rmdir", "cgroup_death", 0, EXPECTED, FOR_BOTH),
+
+#if defined(__aarch64__)
+        FN(SYS_FSYNC, "fsync", __arm64_sys_fsync, CORE),
+        FN(SYS_FDATASYNC, "fdatasync", __arm64_sys_fdatasync, CORE),
+        FN(SYS_SYNCFS, "syncfs", __arm64_sys_syncfs, EXPECTED),
+#else
+        FN(SYS_FSYNC, "fsync", __x64_sys_fsync, CORE),
+        FN(SYS_FDATASYNC, "fdatasync", __x64_sys_fdatasync, CORE),
+        FN(SYS_SYNCFS, "syncfs", __x64_sys_syncfs, EXPECTED),
+#endif
+        FN(SYNC, "sync", ksys_sync, EXPECTED),
+        FN(SYNC_FILE_RANGE, "syncrange", sync_file_range, EXPECTED),
+        FN(VFS_FSYNC_RANGE, "file-sync", vfs_fsync_range, CORE),
+        FN(VFS_FSYNC, "aio-fsync", vfs_fsync, EXPECTED),
+        FN(EXT4_SYNC_FILE, "ext4-sync", ext4_sync_file, OPTIONAL),
+        FN(XFS_FILE_FSYNC, "xfs-sync", xfs_file_fsync, OPTIONAL),
+        FN(XFS_DIR_FSYNC, "xfs-dir-sync", xfs_dir_fsync, OPTIONAL),
+        FN(BTRFS_SYNC_FILE, "btrfs-sync", btrfs_sync_file, OPTIONAL),
+        FN(OVL_FSYNC, "overlay-sync", ovl_fsync, OPTIONAL),
+        FN(FUSE_FSYNC, "fuse-sync", fuse_fsync, OPTIONAL),
+        FN(NFS_FILE_FSYNC, "nfs-sync", nfs_file_fsync, OPTIONAL),
+        FN(BLKDEV_FSYNC, "blockdev-sync", blkdev_fsync, OPTIONAL),
+        FN(FILE_WRITE_AND_WAIT_RANGE, "data-write-wait", file_write_and_wait_range, CORE),
+        FN(FILEMAP_FDATAWAIT_RANGE, "data-wait", __filemap_fdatawait_range, EXPECTED),
+        FN(BTRFS_WAIT_ORDERED_RANGE, "btrfs-data-wait", btrfs_wait_ordered_range, OPTIONAL),
+        FN(WB_WAIT_FOR_COMPLETION, "flusher-wait", wb_wait_for_completion, EXPECTED),
+        FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, CORE),
+        FN(EXT4_FC_COMMIT, "ext4-fast-commit", ext4_fc_commit, OPTIONAL),
+        FN(XFS_LOG_FORCE_SEQ, "xfs-log-force-seq", xfs_log_force_seq, OPTIONAL),
+        FN(XFS_LOG_FORCE, "xfs-log-force", xfs_log_force, OPTIONAL),
+        FN(BTRFS_SYNC_LOG, "btrfs-log", btrfs_sync_log, OPTIONAL),
+        FN(BTRFS_COMMIT_TRANSACTION, "btrfs-commit", btrfs_commit_transaction, OPTIONAL),
+        FN(BLKDEV_ISSUE_FLUSH, "flush-wait", blkdev_issue_flush, EXPECTED),
+        FN(WAIT_TRANSACTION_LOCKED, "handle-wait", wait_transaction_locked, OPTIONAL),
+        FN(JBD2_LOG_WAIT_FOR_SPACE, "log-space-wait", __jbd2_log_wait_for_space, OPTIONAL),
+        FN(XLOG_GRANT_HEAD_WAIT, "xfs-log-space-wait", xlog_grant_head_wait, OPTIONAL),
+        FN(FOLIO_LOCK, "folio-lock", __folio_lock, EXPECTED),
+        FN(FILEMAP_READ_FOLIO, "read-miss", filemap_read_folio, EXPECTED),
+        FN(WAIT_ON_BUFFER, "buffer-wait", __wait_on_buffer, EXPECTED),
+        FN(LOCK_BUFFER, "buffer-lock", __lock_buffer, EXPECTED),
+        FN(BIO_QUEUE_ENTER, "queue-enter", __bio_queue_enter, EXPECTED),
+        FN(IO_SCHEDULE, "io-sleep", io_schedule, EXPECTED),
+        FN(BALANCE_DIRTY_PAGES, "throttle-sleep", balance_dirty_pages, EXPECTED),
 };
 const size_t probe_table_size = ELEMENTSOF(probe_table);
 
-const ProbeDef *probe_def_find(enum probe probe) {
+const ProbeDef *probe_def_find(enum probe probe, enum attach_kind kind) {
         for (size_t i = 0; i < ELEMENTSOF(probe_table); i++)
-                if (probe_table[i].probe == probe)
+                if (probe_table[i].probe == probe && (kind == ATTACH_NONE || probe_table[i].kind == kind))
                         return probe_table + i;
 
         return NULL;
+}
+
+const char *attach_kind_to_string(int kind) {
+        static const char *const table[_ATTACH_MAX] = {
+                [ATTACH_TP_BTF] = "tp_btf",
+                [ATTACH_FENTRY] = "fentry",
+                [ATTACH_KPROBE] = "kprobe",
+        };
+
+        return kind >= 0 && kind < _ATTACH_MAX ? table[kind] : NULL;
 }

@@ -4,19 +4,38 @@
 #include "abi.h"
 #include "util.h"
 
-/* One BPF program: which logical probe it serves, where it attaches, and how it is chosen. Several programs of the
- * same logical probe and enum probe are candidates, best first. */
+enum {
+        FOR_TRACEPOINT = 1 << TIER_TRACEPOINT,
+        FOR_FUNCTION = 1 << TIER_FUNCTION,
+        FOR_BOTH = FOR_TRACEPOINT | FOR_FUNCTION,
+};
+
+/* How much a probe is missed. */
+enum need {
+        OPTIONAL, /* kernels differ, or the filesystem is not there */
+        EXPECTED, /* without it iolat is degraded */
+        CORE,     /* without it there is no function tier */
+};
+
+/* One candidate for a logical probe: where it attaches, with which BPF programs, and when it is chosen. Candidates for
+ * the same enum probe follow one another, best first. */
 typedef struct ProbeDef {
         enum probe probe;
-        const char *program;    /* name in the BPF object */
-        const char *name;       /* logical probe, as "iolatctl probes" shows it */
-        const char *tracepoint; /* kernel's name, as in btf_trace_NAME */
-        unsigned n_args;        /* prototype that it needs; 0: any */
-        bool expected;          /* absence on a kernel of the minimum version means degraded */
+        const char *name; /* logical probe, as "iolatctl probes" shows it */
+        enum attach_kind kind;
+        const char *target;       /* tracepoint (as in btf_trace_NAME) or function */
+        const char *program;      /* name in the BPF object */
+        const char *exit_program; /* at the function's return; NULL for tracepoints */
+        unsigned n_args;          /* prototype that a tracepoint must have; 0: any */
+        enum need need;
+        unsigned tiers;
 } ProbeDef;
 
 extern const ProbeDef probe_table[];
 extern const size_t probe_table_size;
 
-/* First definition of the probe, NULL for a number that is none. */
-const ProbeDef *probe_def_find(enum probe probe);
+/* First candidate for the probe that is of this kind, of any kind if ATTACH_NONE; NULL if there is none. */
+const ProbeDef *probe_def_find(enum probe probe, enum attach_kind kind);
+
+/* "tp_btf", "fentry", "kprobe" */
+const char *attach_kind_to_string(int kind);

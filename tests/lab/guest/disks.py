@@ -97,6 +97,11 @@ def scsi_debug(**parameters):
         wait_for(lambda: run('modprobe', '-r', 'scsi_debug', check=False).returncode == 0, what='end of scsi_debug')
 
 
+def scsi_debug_delay(nsec):
+    """How long each request of the disk takes from now on."""
+    pathlib.Path('/sys/bus/pseudo/drivers/scsi_debug/ndelay').write_text(str(nsec))
+
+
 @contextlib.contextmanager
 def dm_delay(disk, write_msec):
     """Delays writes, and flushes with them."""
@@ -111,12 +116,21 @@ def dm_delay(disk, write_msec):
         run('dmsetup', 'remove', '--retry', name)
 
 
+def make(disk, kind='ext4', small=False):
+    """Makes a file system; small: with little to write, where every write takes long."""
+    arguments = {'ext4': ['-q', '-F', '-J', 'size=16', '-E', 'lazy_itable_init=0,lazy_journal_init=0'],
+                 'xfs': ['-q', '-f'], 'btrfs': ['-q', '-f']}[kind]
+    if small:
+        check(kind == 'ext4', 'only ext4 can be small')
+        arguments = ['-q', '-F', '-J', 'size=4', '-E', 'nodiscard', '-m', '0', '-I', '128', '-N', '64']
+    run(f'mkfs.{kind}', *arguments, disk.node)
+
+
 @contextlib.contextmanager
-def mounted(disk, kind='ext4', options='noatime', mkfs=None):
-    """Makes a file system on the disk; yields its mount point."""
-    arguments = {'ext4': ('-q', '-F', '-J', 'size=16', '-E', 'lazy_itable_init=0,lazy_journal_init=0'),
-                 'xfs': ('-q', '-f'), 'btrfs': ('-q', '-f')}
-    run(f'mkfs.{kind}', *(mkfs or arguments[kind]), disk.node)
+def mounted(disk, kind='ext4', options='noatime', fresh=True):
+    """Yields the mount point of a file system that is made first, if it is to be fresh."""
+    if fresh:
+        make(disk, kind)
     with tempfile.TemporaryDirectory(prefix='mnt', dir='/run/iolat-lab') as directory:
         run('mount', '-t', kind, '-o', options, disk.node, directory)
         try:

@@ -4,6 +4,7 @@
 # systemd is up and iolatd runs in it; every probe is there that this kernel has an attach point for.
 set -u
 
+# shellcheck source-path=SCRIPTDIR source=../guest/tap.sh
 . /usr/lib/iolat-lab/guest/tap.sh
 
 # In a container some units of the host's concern may fail.

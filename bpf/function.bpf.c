@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+#include "function.h"
+
+/* Return values are of 32 or 64 bits; errors are the same in both. */
+#define RET ((s64) (int) ret)
+
+#if defined(__TARGET_ARCH_arm64)
+FUNCTION(__arm64_sys_fsync, 1, open_fd(PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+         function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
+FUNCTION(__arm64_sys_fdatasync, 1, open_fd(PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+         function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
+FUNCTION(__arm64_sys_syncfs, 1, open_fd(PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+         function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
+#else
+FUNCTION(__x64_sys_fsync, 1, open_fd(PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+         function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
+FUNCTION(__x64_sys_fdatasync, 1, open_fd(PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+         function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
+FUNCTION(__x64_sys_syncfs, 1, open_fd(PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+         function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
+#endif
+FUNCTION(ksys_sync, 0, open_sync(PROBE_F_SYNC, 0), function_close(PROBE_F_SYNC, 0, PHASE_OTHER))
+/* It only writes and waits for data. */
+FUNCTION(sync_file_range, 4, open_syncrange(PROBE_F_SYNC_FILE_RANGE, a0),
+         function_close(PROBE_F_SYNC_FILE_RANGE, RET, PHASE_DATA))
+FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3)),
+         function_close(PROBE_F_VFS_FSYNC_RANGE, RET, PHASE_OTHER))
+FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(PROBE_F_VFS_FSYNC, a0, (int) a1)),
+         function_close(PROBE_F_VFS_FSYNC, RET, PHASE_OTHER))
+
+#define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(probe, a0, (int) a3), leave_fs(probe, RET))
+FS_SYNC(ext4_sync_file, PROBE_F_EXT4_SYNC_FILE)
+FS_SYNC(xfs_file_fsync, PROBE_F_XFS_FILE_FSYNC)
+FS_SYNC(xfs_dir_fsync, PROBE_F_XFS_DIR_FSYNC)
+FS_SYNC(btrfs_sync_file, PROBE_F_BTRFS_SYNC_FILE)
+FS_SYNC(ovl_fsync, PROBE_F_OVL_FSYNC)
+FS_SYNC(fuse_fsync, PROBE_F_FUSE_FSYNC)
+FS_SYNC(nfs_file_fsync, PROBE_F_NFS_FILE_FSYNC)
+FS_SYNC(blkdev_fsync, PROBE_F_BLKDEV_FSYNC)
+
+FRAME(file_write_and_wait_range, PROBE_F_FILE_WRITE_AND_WAIT_RANGE, 3, PHASE_DATA)
+FRAME(__filemap_fdatawait_range, PROBE_F_FILEMAP_FDATAWAIT_RANGE, 3, PHASE_DATA)
+FRAME(btrfs_wait_ordered_range, PROBE_F_BTRFS_WAIT_ORDERED_RANGE, 3, PHASE_DATA)
+FRAME(wb_wait_for_completion, PROBE_F_WB_WAIT_FOR_COMPLETION, 1, PHASE_DATA)
+
+/* The wait for one transaction's commit, with its steps. */
+static inline void enter_commit_wait(u64 journal, u32 tid) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        hit(PROBE_F_JBD2_LOG_WAIT_COMMIT);
+        t->journal = journal;
+        t->journal_tid = tid;
+        frame_push(t, function_id(PROBE_F_JBD2_LOG_WAIT_COMMIT), PHASE_JOURNAL, 0);
+}
+
+static inline void leave_commit_wait(void) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct journal_value *j;
+        u64 now, length, key;
+        struct tx *tx;
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        now = bpf_ktime_get_ns();
+        length = frame_pop(t, function_id(PROBE_F_JBD2_LOG_WAIT_COMMIT), now);
+        if (!length)
+                return;
+        key = t->journal;
+        j = bpf_map_lookup_elem(&journals, &key);
+        if (!j)
+                return;
+        tx = journal_tx(j, t->journal_tid);
+        if (tx->tid != t->journal_tid || !tx->start_ns)
+                return;
+        t->tid = tx->tid;
+        add_steps(t, tx, now - length, now);
+}
+FUNCTION(jbd2_log_wait_commit, 2, enter_commit_wait(a0, (u32) a1), leave_commit_wait())
+FRAME(ext4_fc_commit, PROBE_F_EXT4_FC_COMMIT, 2, PHASE_JOURNAL)
+FRAME(xfs_log_force_seq, PROBE_F_XFS_LOG_FORCE_SEQ, 4, PHASE_JOURNAL)
+FRAME(xfs_log_force, PROBE_F_XFS_LOG_FORCE, 2, PHASE_JOURNAL)
+FRAME(btrfs_sync_log, PROBE_F_BTRFS_SYNC_LOG, 3, PHASE_JOURNAL)
+FRAME(btrfs_commit_transaction, PROBE_F_BTRFS_COMMIT_TRANSACTION, 1, PHASE_JOURNAL)
+FRAME(blkdev_issue_flush, PROBE_F_BLKDEV_ISSUE_FLUSH, 1, PHASE_FLUSH)
+
+/* Waits for a handle or for log space: only reached when there is something to wait for. */
+FUNCTION(wait_transaction_locked, 1, enter_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, PHASE_JOURNAL, NULL),
+         leave_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, PHASE_JOURNAL))
+FUNCTION(__jbd2_log_wait_for_space, 1, enter_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, PHASE_JOURNAL, NULL),
+         leave_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, PHASE_JOURNAL))
+FUNCTION(xlog_grant_head_wait, 4, enter_wait(PROBE_F_XLOG_GRANT_HEAD_WAIT, PHASE_JOURNAL, NULL),
+         leave_wait(PROBE_F_XLOG_GRANT_HEAD_WAIT, PHASE_JOURNAL))
+
+/* A locked folio that is not up to date is being read: then the wait is for I/O. */
+static inline void enter_folio_lock(u64 address) {
+        struct folio *folio = (struct folio *) address;
+        struct address_space *mapping = BPF_CORE_READ(folio, mapping);
+        struct inode *inode = NULL;
+        u64 uptodate = 1ULL << bpf_core_enum_value(enum pageflags, PG_uptodate);
+
+        if (!mapping || ((u64) mapping & 3)) /* anonymous memory */
+                return;
+        inode = BPF_CORE_READ(mapping, host);
+        enter_wait(PROBE_F_FOLIO_LOCK, compat_folio_flags(folio) & uptodate ? PHASE_LOCK : PHASE_IO, inode);
+}
+
+static inline void leave_folio_lock(void) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (!t)
+                return;
+        /* Alone it is a read that waits: nobody else holds a folio lock for long. */
+        leave_wait(PROBE_F_FOLIO_LOCK, PHASE_IO);
+}
+FUNCTION(__folio_lock, 1, enter_folio_lock(a0), leave_folio_lock())
+FUNCTION(filemap_read_folio, 3,
+         enter_wait(PROBE_F_FILEMAP_READ_FOLIO, PHASE_IO, a0 ? BPF_CORE_READ((struct file *) a0, f_inode) : NULL),
+         leave_wait(PROBE_F_FILEMAP_READ_FOLIO, PHASE_IO))
+FUNCTION(__wait_on_buffer, 1, enter_wait(PROBE_F_WAIT_ON_BUFFER, PHASE_IO, NULL),
+         leave_wait(PROBE_F_WAIT_ON_BUFFER, PHASE_IO))
+FUNCTION(__lock_buffer, 1, enter_frame(PROBE_F_LOCK_BUFFER, PHASE_LOCK), leave_frame(PROBE_F_LOCK_BUFFER))
+FUNCTION(__bio_queue_enter, 2, enter_wait(PROBE_F_BIO_QUEUE_ENTER, PHASE_ADMISSION, NULL),
+         leave_wait(PROBE_F_BIO_QUEUE_ENTER, PHASE_ADMISSION))
+
+enum { STACK_DEPTH = 12 };
+
+/* Whether the sleep that begins is one for admission, by the functions on the stack. */
+static inline bool waits_for_admission(void *ctx) {
+        u64 stack[STACK_DEPTH] = {};
+
+        if (bpf_get_stack(ctx, stack, sizeof(stack), 0) <= 0)
+                return false;
+        for (int i = 0; i < STACK_DEPTH; i++)
+                for (int k = 0; k < ADMISSION_RANGES; k++)
+                        if (stack[i] >= admission[k].start && stack[i] < admission[k].end)
+                                return true;
+
+        return false;
+}
+
+/* All sleeps for I/O end up here. Inside an operation the frame around it says what it is for, unless it is
+ * admission, or there is none but the filesystem's. */
+static inline void enter_io_schedule(void *ctx) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        bool admitted = waits_for_admission(ctx);
+        u32 i, phase;
+
+        if (!t || t->opener == OPENER_NONE) {
+                enter_wait(PROBE_F_IO_SCHEDULE, admitted ? PHASE_ADMISSION : PHASE_IO, NULL);
+                t = task_op_get(bpf_get_current_task_btf());
+                if (t && admitted && t->opener == function_id(PROBE_F_IO_SCHEDULE))
+                        frame_push(t, function_id(PROBE_F_IO_SCHEDULE), PHASE_ADMISSION, 0);
+                return;
+        }
+        i = t->n_frames - 1;
+        phase = i < FRAMES_MAX ? t->frame[i & (FRAMES_MAX - 1)].phase : PHASE_OTHER;
+        if (admitted)
+                enter_frame(PROBE_F_IO_SCHEDULE, PHASE_ADMISSION);
+        else if (phase == PHASE_FS || (i >= FRAMES_MAX && t->opener != OPENER_DIO))
+                enter_frame(PROBE_F_IO_SCHEDULE, PHASE_IO);
+}
+FUNCTION(io_schedule, 0, enter_io_schedule(ctx), leave_wait(PROBE_F_IO_SCHEDULE, PHASE_IO))
+
+/* Called when a task has dirtied its share; sleeps only if there is too much of it. */
+static inline void leave_throttle(void) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        u64 id = function_id(PROBE_F_BALANCE_DIRTY_PAGES);
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        if (t->opener == id && !t->throttled) {
+                op_forget(t);
+                return;
+        }
+        t->throttled = false;
+        leave_wait(PROBE_F_BALANCE_DIRTY_PAGES, PHASE_THROTTLE);
+}
+
+static inline void enter_throttle(void) {
+        struct task_op *t;
+
+        enter_wait(PROBE_F_BALANCE_DIRTY_PAGES, PHASE_THROTTLE, NULL);
+        t = task_op_get(bpf_get_current_task_btf());
+        if (t)
+                t->throttled = false;
+}
+FUNCTION(balance_dirty_pages, 3, enter_throttle(), leave_throttle())

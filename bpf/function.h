@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* The function tier: fentry/fexit where the kernel has trampolines, else kprobe/kretprobe, out of the same bodies.
+ *
+ * A function can do two things. As an opener it begins an operation if none is open, and ends the one it began. As a
+ * frame it accounts its time to a phase, without the time of frames inside it. */
+
+#include "classify.h"
+#include "tx.h"
+
+static inline u64 function_id(enum probe fn) {
+        return OPENER_FUNCTION + fn; /* no address of a lock is that small */
+}
+
+static inline void key_set_inode(struct task_op *t, struct inode *inode) {
+        t->ino = inode ? BPF_CORE_READ(inode, i_ino) : 0;
+        t->key.dev = inode ? BPF_CORE_READ(inode, i_sb, s_dev) : 0;
+}
+
+static inline void function_open(struct task_op *t, struct task_struct *task, enum probe fn, u64 identity) {
+        op_open(t, function_id(fn), bpf_ktime_get_ns());
+        t->identity = identity;
+        t->run_delay_ns = task->sched_info.run_delay;
+        t->edge[EDGE_BEGIN] = t->start_ns;
+}
+
+/* Whether this function has to begin an operation. Anything left open by a system call that is over is not nested:
+ * inside of it there would be a frame. */
+static inline bool function_must_open(struct task_op *t, enum probe fn, u64 identity, bool syscall) {
+        if (t->opener == OPENER_NONE)
+                return true;
+        if (t->opener == function_id(fn) && t->identity == identity && !(t->seen & program_bit)) {
+                t->seen |= program_bit;
+                return false;
+        }
+        if (!syscall && t->n_frames > 0)
+                return false;
+        if (t->opener == OPENER_DIO)
+                return syscall || t->key.op != OP_SYNCWRITE;
+        if (!(t->held && t->sync_done))
+                lost(LOSS_EXIT_MISSED);
+
+        return true;
+}
+
+static inline struct file *task_file(struct task_struct *task, u64 fd) {
+        struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+        struct file **files = BPF_CORE_READ(fdt, fd), *file = NULL;
+
+        if (fd >= BPF_CORE_READ(fdt, max_fds))
+                return NULL;
+        bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+
+        return file;
+}
+
+static inline void key_set_current(struct task_op *t, struct task_struct *task, enum op op) {
+        t->key.owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id();
+        t->key.async = 0;
+        t->key.origin = ORIGIN_SELF;
+        t->key.pad = 0;
+        t->key.op = op;
+}
+
+/* fsync(2) and the like, entered with a file descriptor. */
+static inline void open_fd(enum probe fn, enum op op, u64 regs) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_create(task);
+        struct file *file;
+
+        hit(fn);
+        if (!t || !function_must_open(t, fn, regs, /* syscall= */ true))
+                return;
+        file = task_file(task, compat_syscall_arg0((struct pt_regs *) regs));
+        if (!file) /* will fail with EBADF: no storage operation */
+                return;
+        function_open(t, task, fn, regs);
+        key_set_current(t, task, op);
+        key_set_inode(t, BPF_CORE_READ(file, f_inode));
+}
+
+static inline void open_sync(enum probe fn, u64 unused) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_create(task);
+
+        hit(fn);
+        if (!t || !function_must_open(t, fn, 0, /* syscall= */ true))
+                return;
+        function_open(t, task, fn, 0);
+        key_set_current(t, task, OP_SYNC);
+        key_set_inode(t, NULL);
+}
+
+/* Ends the operation that this function began. A nested call of it ends inside a frame. */
+static inline void function_close(enum probe fn, s64 ret, u32 outside) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        u64 now;
+
+        if (!t || t->opener != function_id(fn) || t->n_frames > 0)
+                return;
+        now = bpf_ktime_get_ns();
+        if (t->held) {
+                t->edge[EDGE_END] = now;
+                t->sync_done = true;
+                return;
+        }
+        op_close(t, task, now, ret < 0 && ret >= -4095 ? (int) ret : 0, outside);
+}
+
+/* A sync of a file that is not known to come from a system call of its own: O_SYNC, msync, io_uring, AIO. */
+static inline void open_file(enum probe fn, u64 file_address, u64 datasync) {
+        struct file *file = (struct file *) file_address;
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_create(task);
+        struct inode *inode;
+
+        if (!t || !function_must_open(t, fn, file_address, /* syscall= */ false))
+                return;
+        inode = BPF_CORE_READ(file, f_inode);
+        function_open(t, task, fn, file_address);
+        key_set_inode(t, inode);
+        sync_classify(t, task, inode, datasync);
+}
+
+static inline void open_syncrange(enum probe fn, u64 file_address) {
+        struct file *file = (struct file *) file_address;
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_create(task);
+
+        hit(fn);
+        if (!t || !function_must_open(t, fn, file_address, /* syscall= */ true))
+                return;
+        function_open(t, task, fn, file_address);
+        key_set_current(t, task, OP_SYNCRANGE);
+        if (task->flags & PF_IO_WORKER)
+                t->key.async = 1;
+        key_set_inode(t, BPF_CORE_READ(file, f_inode));
+}
+
+/* --- frames --- */
+
+static inline void enter_frame(enum probe fn, u32 phase) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        hit(fn);
+        frame_push(t, function_id(fn), phase, 0);
+}
+
+static inline void leave_frame(enum probe fn) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (t && t->opener != OPENER_NONE)
+                frame_pop(t, function_id(fn), bpf_ktime_get_ns());
+}
+
+/* The filesystem's own sync function: opens where no other entry did, and is the frame of phase `fs`. */
+static inline void enter_fs(enum probe fn, u64 file, u64 datasync) {
+        struct task_op *t;
+
+        hit(fn);
+        open_file(fn, file, datasync);
+        t = task_op_get(bpf_get_current_task_btf());
+        if (t && t->opener != OPENER_NONE)
+                frame_push(t, function_id(fn), PHASE_FS, 0);
+}
+
+static inline void leave_fs(enum probe fn, s64 ret) {
+        leave_frame(fn);
+        function_close(fn, ret, PHASE_OTHER);
+}
+
+/* --- waits that can be an operation by themselves --- */
+
+static inline int slow_op(struct task_struct *task) {
+        struct io_wq_work *work;
+        u8 opcode;
+
+        if ((task->flags & PF_IO_WORKER) && task->worker_private) {
+                work = BPF_CORE_READ((struct io_worker *) task->worker_private, cur_work);
+                opcode = BPF_CORE_READ((struct io_kiocb *) ((void *) work -
+                                                            bpf_core_field_offset(struct io_kiocb, work)),
+                                       opcode);
+                switch (opcode) {
+                case IORING_OP_READ:
+                case IORING_OP_READV:
+                case IORING_OP_READ_FIXED:
+                        return OP_SLOWREAD;
+                case IORING_OP_WRITE:
+                case IORING_OP_WRITEV:
+                case IORING_OP_WRITE_FIXED:
+                        return OP_SLOWWRITE;
+                default:
+                        return OP_META;
+                }
+        }
+        switch (compat_syscall_class(task)) {
+        case SYSCALL_READ:
+                return OP_SLOWREAD;
+        case SYSCALL_WRITE:
+                return OP_SLOWWRITE;
+        case SYSCALL_FAULT:
+                return OP_SLOWFAULT;
+        default:
+                return OP_META;
+        }
+}
+
+/* The file that a read or write call was given; NULL for a page fault and others. */
+static inline struct inode *syscall_inode(struct task_struct *task, int op) {
+        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
+        struct file *file;
+
+        if ((op != OP_SLOWREAD && op != OP_SLOWWRITE) || (task->flags & PF_IO_WORKER))
+                return NULL;
+        file = task_file(task, compat_syscall_arg0(regs));
+
+        return file ? BPF_CORE_READ(file, f_inode) : NULL;
+}
+
+/* Inside an operation a frame; else, for user tasks, an operation of its own that consists of this wait. */
+static inline void enter_wait(enum probe fn, u32 phase, struct inode *inode) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        int op;
+
+        if (t && t->opener != OPENER_NONE) {
+                hit(fn);
+                frame_push(t, function_id(fn), phase, 0);
+                return;
+        }
+        if (task->flags & (PF_KTHREAD | PF_MEMALLOC))
+                return;
+        t = task_op_create(task);
+        if (!t)
+                return;
+        hit(fn);
+        op = slow_op(task);
+        function_open(t, task, fn, 0);
+        key_set_current(t, task, op);
+        if (task->flags & PF_IO_WORKER)
+                t->key.async = 1;
+        key_set_inode(t, inode ?: syscall_inode(task, op));
+}
+
+static inline void leave_wait(enum probe fn, u32 phase) {
+        leave_frame(fn);
+        function_close(fn, 0, phase);
+}
+
+/* --- programs --- */
+
+/* Defines the four programs of one function; enter and leave are statements that use a0..a3 and ret. */
+#define FUNCTION(fn, n_args, enter, leave)                                                               \
+        SEC("fentry/" #fn) int fe_##fn(u64 *ctx) {                                                       \
+                u64 a0 __attribute__((unused)) = (n_args) > 0 ? ctx[0] : 0;                              \
+                u64 a1 __attribute__((unused)) = (n_args) > 1 ? ctx[(n_args) > 1 ? 1 : 0] : 0;           \
+                u64 a3 __attribute__((unused)) = (n_args) > 3 ? ctx[(n_args) > 3 ? 3 : 0] : 0;           \
+                enter;                                                                                   \
+                return 0;                                                                                \
+        }                                                                                                \
+        SEC("fexit/" #fn) int fx_##fn(u64 *ctx) {                                                        \
+                s64 ret __attribute__((unused)) = (s64) ctx[n_args];                                     \
+                leave;                                                                                   \
+                return 0;                                                                                \
+        }                                                                                                \
+        SEC("kprobe/" #fn) int kp_##fn(struct pt_regs *ctx) {                                            \
+                u64 a0 __attribute__((unused)) = PT_REGS_PARM1(ctx);                                     \
+                u64 a1 __attribute__((unused)) = PT_REGS_PARM2(ctx);                                     \
+                u64 a3 __attribute__((unused)) = PT_REGS_PARM4(ctx);                                     \
+                enter;                                                                                   \
+                return 0;                                                                                \
+        }                                                                                                \
+        SEC("kretprobe/" #fn) int kr_##fn(struct pt_regs *ctx) {                                         \
+                s64 ret __attribute__((unused)) = (s64) PT_REGS_RC(ctx);                                 \
+                leave;                                                                                   \
+                return 0;                                                                                \
+        }
+
+#define FRAME(fn, probe, n_args, phase) FUNCTION(fn, n_args, enter_frame(probe, phase), leave_frame(probe))

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <bpf/btf.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "abi.h"
+
+#include "iolat.skel.h"
+
+#include "cgroup-tree.h"
+#include "choice.h"
+#include "kernel-btf.h"
+#include "log.h"
+#include "symbols.h"
+
+enum {
+        GENERATION_BITS = 16, /* of program_bit; generations that overlap never differ by that many */
+        DEFS_MAX = 256,
+        SYMBOLS_MAX = 128,
+};
+
+/* Where a task sleeps until it is admitted to the device. */
+static const char *const admission_functions[] = {
+        "blk_mq_get_tag",
+        "rq_qos_wait",
+        "wbt_wait",
+        "ioc_rqos_throttle",
+        "__bio_queue_enter",
+        "blk_queue_enter",
+};
+
+struct Choice {
+        bool may_function, may_tracepoint, may_fentry; /* by the tier that was asked for */
+        bool no_fentry;                                /* the kernel refuses all of them */
+        bool no_kprobe;
+        enum tier tier;
+        struct btf *btf;
+        Symbol symbols[SYMBOLS_MAX];
+        size_t n_symbols;
+        bool refused[DEFS_MAX]; /* by index in probe_table */
+        bool chosen[DEFS_MAX];
+        struct probe_info info[PROBE_SLOTS];
+        uint64_t root_cgroup_id;
+        char tier_reason[TIER_REASON_LEN];
+};
+
+int choice_new(Choice **ret, const char *tier) {
+        _cleanup_(choice_freep) Choice *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        c->may_function = streq(tier, "auto") || streq(tier, "function") || streq(tier, "kprobe");
+        c->may_tracepoint = streq(tier, "auto") || streq(tier, "tracepoint");
+        c->may_fentry = !streq(tier, "kprobe");
+        if (!c->may_function && !c->may_tracepoint)
+                return -EINVAL;
+        *ret = TAKE_PTR(c);
+
+        return 0;
+}
+
+Choice *choice_free(Choice *c) {
+        if (!c)
+                return NULL;
+        btf__free(c->btf);
+        free(c);
+
+        return NULL;
+}
+
+static void want_symbol(Choice *c, const char *name) {
+        for (size_t i = 0; i < c->n_symbols; i++)
+                if (streq(c->symbols[i].name, name))
+                        return;
+        if (c->n_symbols < SYMBOLS_MAX)
+                c->symbols[c->n_symbols++].name = name;
+}
+
+int choice_read_kernel(Choice *c) {
+        _cleanup_free_ char *root = NULL;
+        struct stat st;
+        int r;
+
+        _Static_assert(DEFS_MAX >= PROBE_SLOTS * 2, "two candidates each");
+        c->btf = btf__load_vmlinux_btf();
+        if (!c->btf)
+                return -errno;
+
+        for (size_t i = 0; i < probe_table_size; i++)
+                if (probe_table[i].kind != ATTACH_TP_BTF)
+                        want_symbol(c, probe_table[i].target);
+        for (size_t i = 0; i < ELEMENTSOF(admission_functions); i++)
+                want_symbol(c, admission_functions[i]);
+        r = symbols_read(c->symbols, c->n_symbols);
+        if (r < 0)
+                log_debug_errno(r, "Cannot read /proc/kallsyms, doing without functions: %m");
+
+        c->no_kprobe = access("/sys/bus/event_source/devices/kprobe/type", F_OK) < 0;
+        if (cgroup_root(&root) >= 0 && stat(root, &st) >= 0)
+                c->root_cgroup_id = st.st_ino;
+
+        return 0;
+}
+
+static void set_reason(Choice *c, enum probe probe, const char *reason) {
+        if (!c->info[probe].attached)
+                snprintf(c->info[probe].reason, sizeof(c->info[probe].reason), "%s", reason);
+}
+
+/* Why the tracepoint does not do; NULL if it does. */
+static const char *unfit_tracepoint(Choice *c, const ProbeDef *def, char buf[static 124]) {
+        int n = kernel_btf_tracepoint_args(c->btf, def->target);
+
+        if (n < 0)
+                snprintf(buf, 124, "this kernel has no tracepoint %s", def->target);
+        else if (def->n_args != 0 && (unsigned) n != def->n_args)
+                snprintf(buf, 124, "tracepoint %s has %d arguments", def->target, n);
+        else
+                return NULL;
+
+        return buf;
+}
+
+static const char *unfit_function(Choice *c, const ProbeDef *def, char buf[static 124]) {
+        const Symbol *s = symbols_find(c->symbols, c->n_symbols, def->target);
+
+        if (!s || !s->found) {
+                snprintf(buf, 124, "this kernel has no function %s now", def->target);
+                return buf;
+        }
+        if (def->kind == ATTACH_FENTRY && (c->no_fentry || !c->may_fentry))
+                return c->may_fentry ? "this kernel refuses fentry" : "not asked for";
+        if (def->kind == ATTACH_KPROBE && c->no_kprobe)
+                return "this kernel has no kprobes";
+
+        return NULL;
+}
+
+static void choose(Choice *c, enum tier tier) {
+        bool done[_PROBE_MAX] = {};
+
+        memset(c->chosen, 0, sizeof(c->chosen));
+        for (size_t i = 0; i < _PROBE_MAX; i++)
+                c->info[i].attached = ATTACH_NONE;
+        c->tier = tier;
+
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+                const char *unfit;
+                char buf[124];
+
+                if (done[def->probe])
+                        continue;
+                if (!(def->tiers & (1 << tier))) {
+                        c->info[def->probe].reason[0] = 0; /* not a lack */
+                        continue;
+                }
+                if (c->refused[i]) /* the reason is there */
+                        continue;
+                unfit = def->kind == ATTACH_TP_BTF ? unfit_tracepoint(c, def, buf) : unfit_function(c, def, buf);
+                if (unfit) {
+                        set_reason(c, def->probe, unfit);
+                        continue;
+                }
+                c->chosen[i] = done[def->probe] = true;
+                c->info[def->probe].attached = def->kind;
+                c->info[def->probe].reason[0] = 0;
+        }
+}
+
+/* Notes what is missing, if something is. */
+static bool core_is_complete(Choice *c) {
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+
+                if (def->need != CORE || c->info[def->probe].attached)
+                        continue;
+                snprintf(c->tier_reason, sizeof(c->tier_reason), "%s: %s", def->target,
+                         c->info[def->probe].reason);
+                return false;
+        }
+
+        return true;
+}
+
+static void set_admission(Choice *c, struct iolat_bpf *skel) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(admission_functions) && n < ELEMENTSOF(skel->rodata->admission); i++) {
+                const Symbol *s = symbols_find(c->symbols, c->n_symbols, admission_functions[i]);
+
+                if (!s || !s->start || !s->end)
+                        continue;
+                skel->rodata->admission[n].start = s->start;
+                skel->rodata->admission[n++].end = s->end;
+        }
+}
+
+/* The length of a jiffy: CLOCK_MONOTONIC_COARSE advances by one at a time. */
+static uint64_t jiffy_ns(void) {
+        struct timespec res;
+
+        if (clock_getres(CLOCK_MONOTONIC_COARSE, &res) < 0 || res.tv_sec != 0)
+                return 0;
+
+        return (uint64_t) res.tv_nsec;
+}
+
+static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation) {
+        int64_t v;
+
+        skel->rodata->program_bit = 1U << (generation % GENERATION_BITS);
+        skel->rodata->jiffy_ns = jiffy_ns();
+        skel->rodata->function_tier = c->tier == TIER_FUNCTION;
+        skel->rodata->have_rq_create = c->info[PROBE_RQ_CREATE].attached;
+        skel->rodata->root_cgroup_id = c->root_cgroup_id;
+        if (kernel_btf_enumerator(c->btf, "__RQF_FLUSH_SEQ", &v) >= 0 && v >= 0 && v < 32)
+                skel->rodata->rqf_flush_seq = 1U << v;
+        set_admission(c, skel);
+}
+
+int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation) {
+        struct bpf_program *prog;
+
+        c->tier_reason[0] = 0;
+        if (c->may_function)
+                choose(c, TIER_FUNCTION);
+        else
+                snprintf(c->tier_reason, sizeof(c->tier_reason), "not asked for");
+        if (!c->may_function || (!core_is_complete(c) && c->may_tracepoint))
+                choose(c, TIER_TRACEPOINT);
+        if (c->tier == TIER_FUNCTION && !core_is_complete(c))
+                return -EOPNOTSUPP;
+
+        bpf_object__for_each_program(prog, skel->obj)
+                bpf_program__set_autoload(prog, false);
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+
+                if (!c->chosen[i])
+                        continue;
+                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), true);
+                if (def->exit_program)
+                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), true);
+        }
+        bpf_program__set_autoload(skel->progs.handle_stats_stub, c->info[PROBE_HANDLE_STATS].attached);
+        set_constants(c, skel, generation);
+
+        return 0;
+}
+
+bool choice_refuse(Choice *c, const char *program, int error, const char *reason) {
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+
+                if (!streq(def->program, program) && !(def->exit_program && streq(def->exit_program, program)))
+                        continue;
+                if (c->refused[i])
+                        return false;
+                if (error == -EPERM || error == -EACCES) {
+                        /* Some kernels know no trampolines. Without privileges nothing at all is taken. */
+                        if (def->kind == ATTACH_TP_BTF && error == -EPERM)
+                                return false;
+                        if (def->kind == ATTACH_FENTRY && error == -EPERM) {
+                                c->no_fentry = true;
+                                return true;
+                        }
+                }
+                c->refused[i] = true;
+                c->info[def->probe].attached = ATTACH_NONE;
+                set_reason(c, def->probe, reason);
+
+                return true;
+        }
+
+        return false;
+}
+
+bool choice_has(const Choice *c, size_t index) {
+        return c->chosen[index];
+}
+
+const char *choice_tier_reason(const Choice *c) {
+        return c->tier_reason;
+}
+
+enum tier choice_tier(const Choice *c) {
+        return c->tier;
+}
+
+const struct probe_info *choice_info(const Choice *c, enum probe probe) {
+        return &c->info[probe];
+}

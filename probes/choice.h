@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "probe-table.h"
+
+struct iolat_bpf;
+
+/* Which of the programs are to be loaded on this kernel. */
+typedef struct Choice Choice;
+
+/* tier: "auto", "tracepoint", "function" (with trampolines) or "kprobe" (function tier without them); -EINVAL if it is
+ * none. */
+int choice_new(Choice **ret, const char *tier);
+Choice *choice_free(Choice *c);
+DEFINE_CLEANUP_FUNC(Choice, choice_free)
+
+/* Looks at the kernel's BTF and functions. */
+int choice_read_kernel(Choice *c);
+
+/* Chooses one candidate for each probe and tells the opened, not yet loaded object, constants included. Returns
+ * -EOPNOTSUPP if the tier that was asked for cannot be had. */
+int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
+
+/* The kernel did not take the program, with that error: leaves it out from now on, and the rest of its candidate.
+ * Returns false if that is no use, because it is unknown or nothing would be taken. */
+bool choice_refuse(Choice *c, const char *program, int error, const char *reason);
+
+/* Whether this element of probe_table has been chosen. */
+bool choice_has(const Choice *c, size_t index);
+
+enum tier choice_tier(const Choice *c);
+const char *choice_tier_reason(const Choice *c); /* why it is not the function tier; empty if it is */
+const struct probe_info *choice_info(const Choice *c, enum probe probe);
