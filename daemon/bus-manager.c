@@ -301,11 +301,13 @@ static int method_get_blame(sd_bus_message *call, void *userdata, sd_bus_error *
                 return r;
         if (since > until)
                 return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "The end lies before the beginning.");
-        r = query_unit(c->manager, unit, &summary);
-        if (r == -ENOENT)
-                return no_such_unit(reterr_error, unit);
-        if (r < 0)
-                return r;
+        if (!isempty(unit)) { /* empty: all of them */
+                r = query_unit(c->manager, unit, &summary);
+                if (r == -ENOENT)
+                        return no_such_unit(reterr_error, unit);
+                if (r < 0)
+                        return r;
+        }
 
         r = reply_open(call, "a{sv}", &reply);
         if (r < 0)

@@ -129,6 +129,10 @@ int manager_on_stall(Manager *m, const struct stall *record) {
         r = stall_log_add(m->stalls, o->unit, record, &e);
         if (r < 0)
                 return r;
+        /* The filesystem may have been mounted since the last query; usually one poll(). */
+        r = device_table_refresh(m->devices);
+        if (r < 0)
+                log_debug_errno(r, "Cannot read the table of mounts, ignoring: %m");
         row = stall_row(m, e);
         alert(m, o, &row);
         bus_emit_stall(m->system_bus, m->peers, &row);
