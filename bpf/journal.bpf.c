@@ -25,7 +25,8 @@ static inline struct tx *commit_tx(journal_t *journal, transaction_t *transactio
                 }
         }
         tx = &j->tx[tid % TX_REMEMBERED];
-        if (tx->tid != tid) {
+        /* A journal that ended can have been at the same address, and every new one counts from 1. */
+        if (tx->tid != tid || (create && tx->end_ns)) {
                 if (!create)
                         return NULL;
                 __builtin_memset(tx, 0, sizeof(*tx));

@@ -57,7 +57,8 @@ FailureAction=poweroff-force
 [Service]
 Type=oneshot
 TimeoutStartSec=infinity
-ExecStart=/bin/sh -c 'p=/iolat-lab.tar; [ -e $p ] || p=/dev/vdb; tar -x -C / -f $p && exec /usr/lib/iolat-lab/guest/runner'
+ExecStart=/bin/sh -c 'p=/iolat-lab.tar; test -e $p || p=/dev/vdb; tar -x -C / -f $p'
+ExecStart=/usr/lib/iolat-lab/guest/runner
 END
     mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
     ln -sfn ../iolat-lab.service "$root/etc/systemd/system/multi-user.target.wants/iolat-lab.service"

@@ -117,7 +117,7 @@ def test_delay_is_named(t, name):
     run('dd', 'if=/dev/zero', f'of={mount_point / "first"}', 'bs=4K', 'count=1', 'conv=fsync')
     problems = []
     for op in KINDS:
-        if op == 'dread' and (name not in REQUESTS_DELAYED or not lab.has_probe('dio-begin')):
+        if op == 'dread' and (name not in REQUESTS_DELAYED or not lab.sees_direct_io()):
             continue
         problems += problems_of(name, op, disk, mount_point / op)
     check(not problems, '\n'.join(problems))
