@@ -335,6 +335,7 @@ struct code_range {
 
 /* What became of a probe in this generation, by enum probe. Written by the loader. */
 struct probe_info {
-        unsigned int attached; /* enum attach_kind */
-        char reason[124];      /* why not */
+        unsigned int attached;  /* enum attach_kind */
+        unsigned int no_symbol; /* because there was no such function, which a module can bring */
+        char reason[120];       /* why not */
 };

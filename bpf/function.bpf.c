@@ -24,9 +24,9 @@ FUNCTION(ksys_sync, 0, open_sync(PROBE_F_SYNC, 0), function_close(PROBE_F_SYNC, 
 /* It only writes and waits for data. */
 FUNCTION(sync_file_range, 4, open_syncrange(PROBE_F_SYNC_FILE_RANGE, a0),
          function_close(PROBE_F_SYNC_FILE_RANGE, RET, PHASE_DATA))
-FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3)),
+FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC_RANGE, RET, PHASE_OTHER))
-FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(PROBE_F_VFS_FSYNC, a0, (int) a1)),
+FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(PROBE_F_VFS_FSYNC, a0, (int) a1, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC, RET, PHASE_OTHER))
 
 #define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(probe, a0, (int) a3), leave_fs(probe, RET))
@@ -150,16 +150,13 @@ static inline void enter_io_schedule(void *ctx) {
 
         if (!t || t->opener == OPENER_NONE) {
                 enter_wait(PROBE_F_IO_SCHEDULE, admitted ? PHASE_ADMISSION : PHASE_IO, NULL);
-                t = task_op_get(bpf_get_current_task_btf());
-                if (t && admitted && t->opener == function_id(PROBE_F_IO_SCHEDULE))
-                        frame_push(t, function_id(PROBE_F_IO_SCHEDULE), PHASE_ADMISSION, 0);
                 return;
         }
         i = t->n_frames - 1;
-        phase = i < FRAMES_MAX ? t->frame[i & (FRAMES_MAX - 1)].phase : PHASE_OTHER;
+        phase = i < FRAMES_MAX ? t->frame[i & (FRAMES_MAX - 1)].phase : PHASE_IO; /* direct I/O has no frame */
         if (admitted)
                 enter_frame(PROBE_F_IO_SCHEDULE, PHASE_ADMISSION);
-        else if (phase == PHASE_FS || (i >= FRAMES_MAX && t->opener != OPENER_DIO))
+        else if (phase == PHASE_FS || phase == PHASE_OTHER)
                 enter_frame(PROBE_F_IO_SCHEDULE, PHASE_IO);
 }
 FUNCTION(io_schedule, 0, enter_io_schedule(ctx), leave_wait(PROBE_F_IO_SCHEDULE, PHASE_IO))

@@ -18,15 +18,18 @@ static inline void key_set_inode(struct task_op *t, struct inode *inode) {
         t->key.dev = inode ? BPF_CORE_READ(inode, i_sb, s_dev) : 0;
 }
 
-static inline void function_open(struct task_op *t, struct task_struct *task, enum probe fn, u64 identity) {
+/* The function that opened is the outermost frame. */
+static inline void function_open(struct task_op *t, struct task_struct *task, enum probe fn, u64 identity,
+                                 u32 phase) {
         op_open(t, function_id(fn), bpf_ktime_get_ns());
+        frame_push(t, function_id(fn), phase, 0);
         t->identity = identity;
         t->run_delay_ns = task->sched_info.run_delay;
         t->edge[EDGE_BEGIN] = t->start_ns;
 }
 
-/* Whether this function has to begin an operation. Anything left open by a system call that is over is not nested:
- * inside of it there would be a frame. */
+/* Whether this function has to begin an operation: not inside another one. But an open operation may be one whose end
+ * was missed: no system call is nested in anything, and no function in itself without another one between. */
 static inline bool function_must_open(struct task_op *t, enum probe fn, u64 identity, bool syscall) {
         if (t->opener == OPENER_NONE)
                 return true;
@@ -34,10 +37,10 @@ static inline bool function_must_open(struct task_op *t, enum probe fn, u64 iden
                 t->seen |= program_bit;
                 return false;
         }
-        if (!syscall && t->n_frames > 0)
-                return false;
         if (t->opener == OPENER_DIO)
                 return syscall || t->key.op != OP_SYNCWRITE;
+        if (!syscall && (t->opener != function_id(fn) || t->n_frames > 1))
+                return false;
         if (!(t->held && t->sync_done))
                 lost(LOSS_EXIT_MISSED);
 
@@ -75,7 +78,7 @@ static inline void open_fd(enum probe fn, enum op op, u64 regs) {
         file = task_file(task, compat_syscall_arg0((struct pt_regs *) regs));
         if (!file) /* will fail with EBADF: no storage operation */
                 return;
-        function_open(t, task, fn, regs);
+        function_open(t, task, fn, regs, PHASE_OTHER);
         key_set_current(t, task, op);
         key_set_inode(t, BPF_CORE_READ(file, f_inode));
 }
@@ -87,7 +90,7 @@ static inline void open_sync(enum probe fn, u64 unused) {
         hit(fn);
         if (!t || !function_must_open(t, fn, 0, /* syscall= */ true))
                 return;
-        function_open(t, task, fn, 0);
+        function_open(t, task, fn, 0, PHASE_OTHER);
         key_set_current(t, task, OP_SYNC);
         key_set_inode(t, NULL);
 }
@@ -98,7 +101,7 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
         struct task_op *t = task_op_get(task);
         u64 now;
 
-        if (!t || t->opener != function_id(fn) || t->n_frames > 0)
+        if (!t || t->opener != function_id(fn) || t->n_frames > 1)
                 return;
         now = bpf_ktime_get_ns();
         if (t->held) {
@@ -110,7 +113,7 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
 }
 
 /* A sync of a file that is not known to come from a system call of its own: O_SYNC, msync, io_uring, AIO. */
-static inline void open_file(enum probe fn, u64 file_address, u64 datasync) {
+static inline void open_file(enum probe fn, u64 file_address, u64 datasync, u32 phase) {
         struct file *file = (struct file *) file_address;
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_create(task);
@@ -119,7 +122,7 @@ static inline void open_file(enum probe fn, u64 file_address, u64 datasync) {
         if (!t || !function_must_open(t, fn, file_address, /* syscall= */ false))
                 return;
         inode = BPF_CORE_READ(file, f_inode);
-        function_open(t, task, fn, file_address);
+        function_open(t, task, fn, file_address, phase);
         key_set_inode(t, inode);
         sync_classify(t, task, inode, datasync);
 }
@@ -132,7 +135,7 @@ static inline void open_syncrange(enum probe fn, u64 file_address) {
         hit(fn);
         if (!t || !function_must_open(t, fn, file_address, /* syscall= */ true))
                 return;
-        function_open(t, task, fn, file_address);
+        function_open(t, task, fn, file_address, PHASE_DATA);
         key_set_current(t, task, OP_SYNCRANGE);
         if (task->flags & PF_IO_WORKER)
                 t->key.async = 1;
@@ -162,7 +165,7 @@ static inline void enter_fs(enum probe fn, u64 file, u64 datasync) {
         struct task_op *t;
 
         hit(fn);
-        open_file(fn, file, datasync);
+        open_file(fn, file, datasync, PHASE_FS);
         t = task_op_get(bpf_get_current_task_btf());
         if (t && t->opener != OPENER_NONE)
                 frame_push(t, function_id(fn), PHASE_FS, 0);
@@ -239,7 +242,7 @@ static inline void enter_wait(enum probe fn, u32 phase, struct inode *inode) {
                 return;
         hit(fn);
         op = slow_op(task);
-        function_open(t, task, fn, 0);
+        function_open(t, task, fn, 0, phase);
         key_set_current(t, task, op);
         if (task->flags & PF_IO_WORKER)
                 t->key.async = 1;

@@ -17,6 +17,7 @@ enum {
         GENERATION_BITS = 16, /* of program_bit; generations that overlap never differ by that many */
         DEFS_MAX = 256,
         SYMBOLS_MAX = 128,
+        REASON_LEN = 120,
 };
 
 /* Where a task sleeps until it is admitted to the device. */
@@ -108,24 +109,28 @@ static void set_reason(Choice *c, enum probe probe, const char *reason) {
 }
 
 /* Why the tracepoint does not do; NULL if it does. */
-static const char *unfit_tracepoint(Choice *c, const ProbeDef *def, char buf[static 124]) {
+static const char *unfit_tracepoint(Choice *c, const ProbeDef *def, char buf[static REASON_LEN]) {
         int n = kernel_btf_tracepoint_args(c->btf, def->target);
 
         if (n < 0)
-                snprintf(buf, 124, "this kernel has no tracepoint %s", def->target);
+                snprintf(buf, REASON_LEN, "this kernel has no tracepoint %s", def->target);
         else if (def->n_args != 0 && (unsigned) n != def->n_args)
-                snprintf(buf, 124, "tracepoint %s has %d arguments", def->target, n);
+                snprintf(buf, REASON_LEN, "tracepoint %s has %d arguments", def->target, n);
         else
                 return NULL;
 
         return buf;
 }
 
-static const char *unfit_function(Choice *c, const ProbeDef *def, char buf[static 124]) {
+static bool has_symbol(const Choice *c, const ProbeDef *def) {
         const Symbol *s = symbols_find(c->symbols, c->n_symbols, def->target);
 
-        if (!s || !s->found) {
-                snprintf(buf, 124, "this kernel has no function %s now", def->target);
+        return s && s->found;
+}
+
+static const char *unfit_function(Choice *c, const ProbeDef *def, char buf[static REASON_LEN]) {
+        if (!has_symbol(c, def)) {
+                snprintf(buf, REASON_LEN, "this kernel has no function %s now", def->target);
                 return buf;
         }
         if (def->kind == ATTACH_FENTRY && (c->no_fentry || !c->may_fentry))
@@ -147,7 +152,7 @@ static void choose(Choice *c, enum tier tier) {
         for (size_t i = 0; i < probe_table_size; i++) {
                 const ProbeDef *def = probe_table + i;
                 const char *unfit;
-                char buf[124];
+                char buf[REASON_LEN];
 
                 if (done[def->probe])
                         continue;
@@ -160,11 +165,11 @@ static void choose(Choice *c, enum tier tier) {
                 unfit = def->kind == ATTACH_TP_BTF ? unfit_tracepoint(c, def, buf) : unfit_function(c, def, buf);
                 if (unfit) {
                         set_reason(c, def->probe, unfit);
+                        c->info[def->probe].no_symbol = def->kind != ATTACH_TP_BTF && !has_symbol(c, def);
                         continue;
                 }
                 c->chosen[i] = done[def->probe] = true;
-                c->info[def->probe].attached = def->kind;
-                c->info[def->probe].reason[0] = 0;
+                c->info[def->probe] = (struct probe_info){ .attached = def->kind };
         }
 }
 
@@ -274,6 +279,12 @@ bool choice_refuse(Choice *c, const char *program, int error, const char *reason
         }
 
         return false;
+}
+
+bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present) {
+        const ProbeDef *def = probe_def_find(probe, ATTACH_FENTRY);
+
+        return def && !present->attached && present->no_symbol && has_symbol(c, def);
 }
 
 bool choice_has(const Choice *c, size_t index) {

@@ -25,6 +25,9 @@ int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
  * Returns false if that is no use, because it is unknown or nothing would be taken. */
 bool choice_refuse(Choice *c, const char *program, int error, const char *reason);
 
+/* Whether a module has brought the function of a probe that was absent for want of it. */
+bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present);
+
 /* Whether this element of probe_table has been chosen. */
 bool choice_has(const Choice *c, size_t index);
 

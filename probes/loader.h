@@ -23,3 +23,6 @@ int loader_unload(const char *bpffs);
 
 /* Prints what is attached to stdout. Logs its errors. */
 int loader_show(const char *bpffs);
+
+/* Says why a directory of pins could not be opened, and returns the error. */
+int loader_log_open_error(const char *bpffs, int error);

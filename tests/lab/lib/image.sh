@@ -108,29 +108,39 @@ image_make() {
     fi
 }
 
-# Sets IMAGE to the directory of the environment's image, after making it if need be.
+# Makes the image directory $2 of environment $1; others of that environment go.
+image_build() {
+    local env=$1 dir=$2 old
+    say "building the image of $env (once)"
+    for old in "$CACHE/image-$env"-*; do
+        [[ ! -e $old ]] || rm -rf --one-file-system "$old"
+    done
+    mkdir "$dir.new"
+    if ! image_make "$env" "$dir.new" >"$dir.new/log" 2>&1; then
+        cat "$dir.new/log" >&2
+        rm -rf --one-file-system "$dir.new"
+        die "the image of $env cannot be built."
+    fi
+    mv "$dir.new" "$dir"
+}
+
+# Sets IMAGE to the directory of the environment's image, after making it if need be. Until image_release it stays.
 image_ensure() {
-    local env=$1 key dir old
+    local env=$1 key
     key=$({ echo "$env"; image_packages "$env"; declare -f image_make image_customize; } | sha256sum)
-    dir=$CACHE/image-$env-${key:0:12}
+    IMAGE=$CACHE/image-$env-${key:0:12}
 
     mkdir -p "$CACHE"
-    exec {lock}>"$CACHE/lock-$env"
-    flock "$lock"
-    if [[ ! -d $dir ]]; then
-        say "building the image of $env (once)"
-        for old in "$CACHE/image-$env"-*; do
-            [[ ! -e $old ]] || rm -rf --one-file-system "$old"
-        done
-        mkdir "$dir.new"
-        if ! image_make "$env" "$dir.new" >"$dir.new/log" 2>&1; then
-            cat "$dir.new/log" >&2
-            rm -rf --one-file-system "$dir.new"
-            die "the image of $env cannot be built."
-        fi
-        mv "$dir.new" "$dir"
+    exec {IMAGE_LOCK}>"$CACHE/lock-$env"
+    flock --shared "$IMAGE_LOCK"
+    if [[ ! -d $IMAGE ]]; then
+        flock --unlock "$IMAGE_LOCK"
+        flock --exclusive "$IMAGE_LOCK"
+        [[ -d $IMAGE ]] || image_build "$env" "$IMAGE"
+        flock --shared "$IMAGE_LOCK"
     fi
-    exec {lock}>&-
-    # shellcheck disable=SC2034 # for whoever asked
-    IMAGE=$dir
+}
+
+image_release() {
+    exec {IMAGE_LOCK}>&-
 }

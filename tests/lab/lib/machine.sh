@@ -12,6 +12,8 @@ machine_stop() {
         wait "$CHILD" 2>/dev/null
         CHILD=
     fi
+    # nspawn removes them only where /run is in memory.
+    find /run/systemd/nspawn -depth -name "iolat-lab-$$" -exec rmdir {} + 2>/dev/null
     if [[ ${CGROUP:-} ]]; then
         find "$CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null
         CGROUP=
@@ -82,11 +84,9 @@ container_cgroup() {
 container_command() {
     mkdir -p "$OUT/upper" "$OUT/work" "$OUT/root"
     container_cgroup
-    # The mounts are in a namespace that ends with the container. BPF programs see cgroup paths of the whole host;
-    # without a cgroup namespace so does the container.
+    # The mounts are in a namespace that ends with the container.
     # shellcheck disable=SC2016 # expanded by that shell
-    COMMAND=(env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_USE_CGNS=0
-             unshare --mount --propagation private bash -c '
+    COMMAND=(env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 unshare --mount --propagation private bash -c '
                  [[ -z $1 ]] || echo 0 >"$1/cgroup.procs"
                  mount -t overlay overlay -o "lowerdir=$2,upperdir=$3/upper,workdir=$3/work" "$3/root" || exit 1
                  shift 2

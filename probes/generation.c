@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <time.h>
+
+#include "abi.h"
+
+#include "iolat.skel.h"
+
+#include "cgroup-tree.h"
+#include "generation.h"
+#include "log.h"
+#include "pins.h"
+#include "probe-table.h"
+
+enum {
+        LOAD_ATTEMPTS_MAX = 128,
+        PROGRAM_NAME_MAX = 64,
+};
+
+#define STUB "handle_stats_stub"
+#define STUB_TARGET "handle_stats"
+
+/* libbpf names the program that the kernel refused only in its messages. */
+static char refused_program[PROGRAM_NAME_MAX];
+
+static int libbpf_print(enum libbpf_print_level level, const char *format, va_list ap) {
+        char line[1024], *end;
+        const char *p;
+
+        if (log_get_max_level() >= LOG_DEBUG && strstr(format, "PROG LOAD LOG"))
+                return vfprintf(stderr, format, ap); /* far longer than a line */
+        vsnprintf(line, sizeof(line), format, ap);
+        p = startswith(line, "libbpf: prog '");
+        if (p && strstr(p, "': failed to ")) {
+                end = strchr(p, '\'');
+                if (end && end - p < PROGRAM_NAME_MAX) {
+                        memcpy(refused_program, p, end - p);
+                        refused_program[end - p] = 0;
+                }
+        }
+        line[strcspn(line, "\n")] = 0;
+        if (level != LIBBPF_DEBUG)
+                log_debug("%s", line);
+
+        return 0;
+}
+
+uint64_t generation_build_hash(void) {
+        size_t size;
+        const uint8_t *p = iolat_bpf__elf_bytes(&size);
+        uint64_t h = 0xcbf29ce484222325;
+
+        for (size_t i = 0; i < size; i++)
+                h = (h ^ p[i]) * 0x100000001b3;
+
+        return h;
+}
+
+/* Tests make the maps small to see them full. */
+static void set_test_sizes(Generation *g) {
+        const char *e = secure_getenv("IOLAT_TEST_MAP_ENTRIES");
+        unsigned n = e ? (unsigned) atoi(e) : 0;
+
+        if (n == 0)
+                return;
+        bpf_map__set_max_entries(g->skel->maps.ops, n);
+        bpf_map__set_max_entries(g->skel->maps.rqs, n);
+        bpf_map__set_max_entries(g->skel->maps.inflight_rqs, n);
+        bpf_map__set_max_entries(g->skel->maps.dios, n);
+}
+
+static bool map_is_shared(const struct bpf_map *map) {
+        /* Constants are a generation's own, and so is what became of its probes. */
+        return !bpf_map__is_internal(map) && !streq(bpf_map__name(map), "probe_infos");
+}
+
+static int reuse_maps(Generation *g) {
+        struct bpf_map *map;
+
+        bpf_object__for_each_map(map, g->skel->obj) {
+                _cleanup_close_ int fd = -EBADF;
+                struct bpf_map_info info = {};
+                uint32_t size = sizeof(info);
+                char path[PIN_PATH_MAX];
+                int r;
+
+                if (!map_is_shared(map))
+                        continue;
+                r = pins_path(path, g->bpffs, g->current, false, "maps", bpf_map__name(map));
+                if (r < 0)
+                        return r;
+                fd = bpf_obj_get(path);
+                if (fd < 0) {
+                        if (errno == ENOENT) /* new in this build */
+                                continue;
+                        return -errno;
+                }
+                if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+                        return -errno;
+                if (info.type != bpf_map__type(map) || info.key_size != bpf_map__key_size(map) ||
+                    info.value_size != bpf_map__value_size(map)) {
+                        log_warning("Map %s has another layout than this build's, its numbers start anew.",
+                                    bpf_map__name(map));
+                        continue;
+                }
+                r = bpf_map__reuse_fd(map, fd);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+static int open_object(Generation *g) {
+        int r;
+
+        iolat_bpf__destroy(g->skel);
+        g->skel = iolat_bpf__open();
+        if (!g->skel)
+                return -errno;
+        r = choice_apply(g->choice, g->skel, g->number);
+        if (r < 0)
+                return r;
+        set_test_sizes(g);
+        if (g->share_maps) {
+                r = reuse_maps(g);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+/* Trying decides: a program that the kernel refuses is left out, and the rest tried again. */
+static int load_object(Generation *g) {
+        int r;
+
+        for (unsigned attempt = 0; attempt < LOAD_ATTEMPTS_MAX; attempt++) {
+                r = open_object(g);
+                if (r < 0)
+                        return r;
+                refused_program[0] = 0;
+                r = iolat_bpf__load(g->skel);
+                if (r >= 0)
+                        return 0;
+                if (!choice_refuse(g->choice, refused_program, r, "the kernel refused the program"))
+                        return r;
+        }
+
+        return -ELOOP;
+}
+
+static int pin_map(Generation *g, const struct bpf_map *map) {
+        char path[PIN_PATH_MAX];
+        int r;
+
+        r = pins_path(path, g->bpffs, g->number, true, "maps", bpf_map__name(map));
+        if (r < 0)
+                return r;
+
+        return bpf_obj_pin(bpf_map__fd(map), path) < 0 ? -errno : 0;
+}
+
+static int pin_maps(Generation *g) {
+        struct bpf_map *map;
+        int r;
+
+        bpf_object__for_each_map(map, g->skel->obj) {
+                if (bpf_map__is_internal(map))
+                        continue;
+                r = pin_map(g, map);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+static int attach_and_pin(Generation *g, struct bpf_program *prog) {
+        char path[PIN_PATH_MAX];
+        struct bpf_link *link;
+        int r;
+
+        r = pins_path(path, g->bpffs, g->number, true, "progs", bpf_program__name(prog));
+        if (r < 0)
+                return r;
+        if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
+                return -errno;
+
+        r = pins_path(path, g->bpffs, g->number, true, "links", bpf_program__name(prog));
+        if (r < 0)
+                return r;
+        link = bpf_program__attach(prog);
+        if (!link)
+                return -errno;
+        r = bpf_link__pin(link, path);
+        bpf_link__destroy(link); /* the pin holds it, unless that failed */
+
+        return r;
+}
+
+static int attach_probe(Generation *g, const ProbeDef *def) {
+        struct bpf_program *prog;
+        int r;
+
+        /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
+        if (def->exit_program) {
+                prog = bpf_object__find_program_by_name(g->skel->obj, def->exit_program);
+                r = attach_and_pin(g, prog);
+                if (r < 0)
+                        return r;
+        }
+        prog = bpf_object__find_program_by_name(g->skel->obj, def->program);
+
+        return attach_and_pin(g, prog);
+}
+
+/* Carries an object pinned by the present generation over to the next one. */
+static int repin(Generation *g, const char *kind, const char *name) {
+        _cleanup_close_ int fd = -EBADF;
+        char path[PIN_PATH_MAX];
+        int r;
+
+        r = pins_path(path, g->bpffs, g->current, false, kind, name);
+        if (r < 0)
+                return r;
+        fd = bpf_obj_get(path);
+        if (fd < 0)
+                return -errno;
+        r = pins_path(path, g->bpffs, g->number, true, kind, name);
+        if (r < 0)
+                return r;
+
+        return bpf_obj_pin(fd, path) < 0 ? -errno : 0;
+}
+
+/* The stub stays attached over all generations; switching its slot switches the program for all events at once. */
+static int attach_handle_stats(Generation *g) {
+        struct bpf_program *target = g->skel->progs.handle_stats;
+        uint32_t slot = 0;
+        char path[PIN_PATH_MAX];
+        int fd = bpf_program__fd(target), r;
+
+        r = pins_path(path, g->bpffs, g->number, true, "progs", STUB_TARGET);
+        if (r < 0)
+                return r;
+        if (bpf_obj_pin(fd, path) < 0)
+                return -errno;
+        if (bpf_map_update_elem(bpf_map__fd(g->skel->maps.handle_slots), &slot, &fd, BPF_ANY) < 0)
+                return -errno;
+
+        if (g->share_maps) {
+                r = repin(g, "links", STUB);
+                if (r >= 0)
+                        return repin(g, "progs", STUB);
+                if (r != -ENOENT)
+                        return r;
+        }
+
+        return attach_and_pin(g, g->skel->progs.handle_stats_stub);
+}
+
+/* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */
+static int attach_programs(Generation *g) {
+        unsigned n_attached = 0;
+        int r;
+
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+                char reason[120];
+
+                if (!choice_has(g->choice, i))
+                        continue;
+                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g) : attach_probe(g, def);
+                if (r >= 0) {
+                        n_attached++;
+                        continue;
+                }
+                snprintf(reason, sizeof(reason), "cannot attach to %s: %s", def->target, strerror(-r));
+                log_debug("Probe %s %s", def->name, reason);
+                if (choice_refuse(g->choice, def->program, r, reason))
+                        return -EAGAIN;
+        }
+
+        return n_attached > 0 ? 0 : -EOPNOTSUPP;
+}
+
+static int name_cgroup(uint64_t id, const char *path, void *userdata) {
+        struct cgroup_name n = {};
+        int fd = *(int *) userdata;
+
+        n.len = MIN(strlen(path), (size_t) NAME_MAX_LEN - 1);
+        memcpy(n.path, path, n.len);
+        /* What BPF recorded meanwhile is as good. */
+        (void) bpf_map_update_elem(fd, &id, &n, BPF_NOEXIST);
+
+        return 0;
+}
+
+/* Cgroups that are older than the programs. After attaching, so that none falls between. */
+static void name_old_cgroups(Generation *g) {
+        _cleanup_free_ char *root = NULL;
+        int fd = bpf_map__fd(g->skel->maps.names), r;
+
+        r = cgroup_root(&root);
+        if (r >= 0)
+                r = cgroup_tree_walk(root, name_cgroup, &fd);
+        if (r < 0)
+                log_warning_errno(r, "Cannot walk the cgroup tree, units that run already are (unknown): %m");
+}
+
+static int write_meta(Generation *g) {
+        int fd = bpf_map__fd(g->skel->maps.meta);
+        struct settings s = {};
+        struct meta m = {};
+        uint32_t key = 0;
+        struct timespec ts;
+
+        if (bpf_map_lookup_elem(fd, &key, &m) < 0)
+                return -errno;
+        if (m.since_realtime_us == 0) {
+                clock_gettime(CLOCK_REALTIME, &ts);
+                m.since_realtime_us = ts.tv_sec * USEC_PER_SEC + ts.tv_nsec / NSEC_PER_USEC;
+                /* Until a daemon comes that knows its configuration. */
+                s.sync_record_ns = s.write_record_ns = 100 * NSEC_PER_MSEC;
+                if (bpf_map_update_elem(bpf_map__fd(g->skel->maps.settings), &key, &s, BPF_ANY) < 0)
+                        return -errno;
+        }
+        m.abi = IOLAT_ABI;
+        m.generation = g->number;
+        m.tier = choice_tier(g->choice);
+        snprintf(m.tier_reason, sizeof(m.tier_reason), "%s", choice_tier_reason(g->choice));
+        m.build = generation_build_hash();
+        if (bpf_map_update_elem(fd, &key, &m, BPF_ANY) < 0)
+                return -errno;
+
+        fd = bpf_map__fd(g->skel->maps.probe_infos);
+        for (key = 0; key < _PROBE_MAX; key++) {
+                const struct probe_info *info = choice_info(g->choice, key);
+
+                if (bpf_map_update_elem(fd, &key, info, BPF_ANY) < 0)
+                        return -errno;
+        }
+
+        return 0;
+}
+
+static int log_load_error(int r) {
+        if (r == -EPERM || r == -EACCES)
+                return log_error_errno(r, "The kernel does not let this process load BPF programs: run it as root, "
+                                          "with CAP_BPF and CAP_PERFMON.");
+
+        return log_error_errno(r, "Cannot load the BPF programs: %m");
+}
+
+int generation_make(Generation *g, int root_fd) {
+        int r;
+
+        r = load_object(g);
+        if (r < 0)
+                return log_load_error(r);
+
+        r = pins_begin(root_fd, g->number);
+        if (r >= 0)
+                r = pin_maps(g);
+        if (r < 0)
+                return log_error_errno(r, "Cannot pin the maps: %m");
+        r = attach_programs(g);
+        if (r == -EAGAIN)
+                return r;
+        if (r < 0)
+                return log_error_errno(r, "No BPF program could be attached.");
+        name_old_cgroups(g);
+        r = write_meta(g);
+        if (r >= 0)
+                r = pins_finish(root_fd, g->number);
+        if (r < 0)
+                return log_error_errno(r, "Cannot finish the new generation: %m");
+
+        return 0;
+}
+
+int generation_read_meta(const char *bpffs, unsigned generation, struct meta *ret) {
+        _cleanup_close_ int fd = -EBADF;
+        struct bpf_map_info info = {};
+        uint32_t key = 0, size = sizeof(info);
+        char path[PIN_PATH_MAX];
+        int r;
+
+        r = pins_path(path, bpffs, generation, false, "maps", "meta");
+        if (r < 0)
+                return r;
+        fd = bpf_obj_get(path);
+        if (fd < 0)
+                return -errno;
+        if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+                return -errno;
+        if (info.value_size != sizeof(*ret))
+                return -EUCLEAN;
+
+        return bpf_map_lookup_elem(fd, &key, ret) < 0 ? -errno : 0;
+}
+
+void generation_done(Generation *g) {
+        iolat_bpf__destroy(g->skel);
+        g->skel = NULL;
+}
+
+void generation_setup(void) {
+        libbpf_set_print(libbpf_print);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "choice.h"
+
+/* One set of programs, links and maps, from opening the object to its pins. Needs the loaders' lock. */
+typedef struct Generation {
+        const char *bpffs; /* borrowed */
+        Choice *choice;    /* borrowed; learns what the kernel refuses */
+        unsigned current;  /* the one that is there, 0: none */
+        unsigned number;   /* of this one */
+        bool share_maps;   /* with the present one */
+        struct iolat_bpf *skel;
+} Generation;
+
+/* Once, before anything else that libbpf could speak of. */
+void generation_setup(void);
+
+void generation_done(Generation *g);
+
+/* Loads, attaches and pins, and gives the pins their final name. Logs its errors, but for -EAGAIN: something did not
+ * attach; once the unfinished pins are removed another try will do without it. */
+int generation_make(Generation *g, int root_fd);
+
+/* Tells builds of the BPF object apart. */
+uint64_t generation_build_hash(void);
+
+/* What a pinned generation says of itself; -EUCLEAN if it is not of this layout. */
+int generation_read_meta(const char *bpffs, unsigned generation, struct meta *ret);
