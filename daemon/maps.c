@@ -174,17 +174,29 @@ uint64_t maps_loss(Maps *m, enum loss loss) {
         return bpf_map_lookup_elem(m->losses, &key, &n) < 0 ? 0 : n;
 }
 
-uint64_t maps_misses(Maps *m, const char *program) {
+/* Returns false if no such program is pinned. */
+static bool program_misses(Maps *m, const char *program, const char *suffix, uint64_t *ret) {
         _cleanup_close_ int fd = -EBADF;
         struct bpf_prog_info info = {};
         uint32_t size = sizeof(info);
-        char path[PIN_PATH_MAX];
+        char path[PIN_PATH_MAX], name[128];
 
-        if (pins_path(path, m->bpffs, m->generation, false, "progs", program) < 0)
-                return 0;
+        snprintf(name, sizeof(name), "%s%s", program, suffix);
+        if (pins_path(path, m->bpffs, m->generation, false, "progs", name) < 0)
+                return false;
         fd = bpf_obj_get(path);
         if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+                return false;
+        *ret = info.recursion_misses;
+
+        return true;
+}
+
+uint64_t maps_misses(Maps *m, const char *program) {
+        uint64_t first, twin;
+
+        if (!program_misses(m, program, "", &first))
                 return 0;
 
-        return info.recursion_misses;
+        return program_misses(m, program, PIN_TWIN, &twin) ? MIN(first, twin) : first;
 }

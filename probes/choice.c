@@ -30,6 +30,11 @@ static const char *const admission_functions[] = {
         "blk_queue_enter",
 };
 
+/* Since 7.1 tracepoints run their programs preemptibly, under this srcu_struct (there was one of the same name up to
+ * 6.12 for another purpose, before struct srcu_ctr came in 6.15). A program that is preempted makes the kernel skip it
+ * for the next task's event on that CPU. */
+#define TRACEPOINT_SRCU "tracepoint_srcu"
+
 struct Choice {
         bool may_function, may_tracepoint, may_fentry; /* by the tier that was asked for */
         bool no_fentry;                                /* the kernel refuses all of them */
@@ -92,6 +97,8 @@ int choice_read_kernel(Choice *c) {
                         want_symbol(c, probe_table[i].target);
         for (size_t i = 0; i < ELEMENTSOF(admission_functions); i++)
                 want_symbol(c, admission_functions[i]);
+        want_symbol(c, TRACEPOINT_SRCU);
+        c->symbols[c->n_symbols - 1].data = true;
         r = symbols_read(c->symbols, c->n_symbols);
         if (r < 0)
                 log_debug_errno(r, "Cannot read /proc/kallsyms, doing without functions: %m");
@@ -157,7 +164,7 @@ static void choose(Choice *c, enum tier tier) {
                 if (done[def->probe])
                         continue;
                 if (!(def->tiers & (1 << tier))) {
-                        c->info[def->probe].reason[0] = 0; /* not a lack */
+                        c->info[def->probe] = (struct probe_info){}; /* not a lack */
                         continue;
                 }
                 if (c->refused[i]) /* the reason is there */
@@ -289,6 +296,21 @@ bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_inf
 
 bool choice_has(const Choice *c, size_t index) {
         return c->chosen[index];
+}
+
+bool choice_needs_twins(const Choice *c) {
+        const Symbol *s = symbols_find(c->symbols, c->n_symbols, TRACEPOINT_SRCU);
+
+        return (s && s->found && btf__find_by_name_kind(c->btf, "srcu_ctr", BTF_KIND_STRUCT) >= 0) ||
+                secure_getenv("IOLAT_TEST_TWINS");
+}
+
+void choice_make_twin(struct iolat_bpf *skel) {
+        skel->rodata->is_twin = true;
+        skel->rodata->program_bit <<= GENERATION_BITS;
+        /* A plain counter cannot tell that it has seen an event before. */
+        bpf_program__set_autoload(skel->progs.handle_stats, false);
+        bpf_program__set_autoload(skel->progs.handle_stats_stub, false);
 }
 
 const char *choice_tier_reason(const Choice *c) {

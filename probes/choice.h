@@ -21,6 +21,12 @@ int choice_read_kernel(Choice *c);
  * -EOPNOTSUPP if the tier that was asked for cannot be had. */
 int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
 
+/* Whether this kernel skips events, so that each program has to be there twice. */
+bool choice_needs_twins(const Choice *c);
+
+/* Makes the second set out of an object that choice_apply() has prepared. */
+void choice_make_twin(struct iolat_bpf *skel);
+
 /* The kernel did not take the program, with that error: leaves it out from now on, and the rest of its candidate.
  * Returns false if that is no use, because it is unknown or nothing would be taken. */
 bool choice_refuse(Choice *c, const char *program, int error, const char *reason);

@@ -177,18 +177,19 @@ static int pin_maps(Generation *g) {
         return 0;
 }
 
-static int attach_and_pin(Generation *g, struct bpf_program *prog) {
-        char path[PIN_PATH_MAX];
+static int attach_and_pin(Generation *g, struct bpf_program *prog, const char *suffix) {
+        char path[PIN_PATH_MAX], name[PROGRAM_NAME_MAX];
         struct bpf_link *link;
         int r;
 
-        r = pins_path(path, g->bpffs, g->number, true, "progs", bpf_program__name(prog));
+        snprintf(name, sizeof(name), "%s%s", bpf_program__name(prog), suffix);
+        r = pins_path(path, g->bpffs, g->number, true, "progs", name);
         if (r < 0)
                 return r;
         if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
                 return -errno;
 
-        r = pins_path(path, g->bpffs, g->number, true, "links", bpf_program__name(prog));
+        r = pins_path(path, g->bpffs, g->number, true, "links", name);
         if (r < 0)
                 return r;
         link = bpf_program__attach(prog);
@@ -200,20 +201,20 @@ static int attach_and_pin(Generation *g, struct bpf_program *prog) {
         return r;
 }
 
-static int attach_probe(Generation *g, const ProbeDef *def) {
+static int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *def, const char *suffix) {
         struct bpf_program *prog;
         int r;
 
         /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
         if (def->exit_program) {
-                prog = bpf_object__find_program_by_name(g->skel->obj, def->exit_program);
-                r = attach_and_pin(g, prog);
+                prog = bpf_object__find_program_by_name(skel->obj, def->exit_program);
+                r = attach_and_pin(g, prog, suffix);
                 if (r < 0)
                         return r;
         }
-        prog = bpf_object__find_program_by_name(g->skel->obj, def->program);
+        prog = bpf_object__find_program_by_name(skel->obj, def->program);
 
-        return attach_and_pin(g, prog);
+        return attach_and_pin(g, prog, suffix);
 }
 
 /* Carries an object pinned by the present generation over to the next one. */
@@ -258,7 +259,7 @@ static int attach_handle_stats(Generation *g) {
                         return r;
         }
 
-        return attach_and_pin(g, g->skel->progs.handle_stats_stub);
+        return attach_and_pin(g, g->skel->progs.handle_stats_stub, "");
 }
 
 /* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */
@@ -272,7 +273,8 @@ static int attach_programs(Generation *g) {
 
                 if (!choice_has(g->choice, i))
                         continue;
-                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g) : attach_probe(g, def);
+                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g) :
+                                                        attach_probe(g, g->skel, def, "");
                 if (r >= 0) {
                         n_attached++;
                         continue;
@@ -284,6 +286,49 @@ static int attach_programs(Generation *g) {
         }
 
         return n_attached > 0 ? 0 : -EOPNOTSUPP;
+}
+
+static int load_twin(Generation *g) {
+        struct bpf_map *map;
+        int r;
+
+        iolat_bpf__destroy(g->twin);
+        g->twin = iolat_bpf__open();
+        if (!g->twin)
+                return -errno;
+        r = choice_apply(g->choice, g->twin, g->number);
+        if (r < 0)
+                return r;
+        choice_make_twin(g->twin);
+        bpf_object__for_each_map(map, g->twin->obj) {
+                if (bpf_map__is_internal(map))
+                        continue;
+                r = bpf_map__reuse_fd(map, bpf_map__fd(bpf_object__find_map_by_name(g->skel->obj,
+                                                                                      bpf_map__name(map))));
+                if (r < 0)
+                        return r;
+        }
+
+        return iolat_bpf__load(g->twin);
+}
+
+/* A second time all programs that can tell that their work is done already. Going without is better than nothing. */
+static void attach_twins(Generation *g) {
+        int r;
+
+        r = load_twin(g);
+        if (r < 0) {
+                log_warning_errno(r, "Cannot load the programs a second time, some events will be missed: %m");
+                return;
+        }
+        for (size_t i = 0; i < probe_table_size; i++) {
+                if (!choice_has(g->choice, i) || probe_table[i].probe == PROBE_HANDLE_STATS)
+                        continue;
+                r = attach_probe(g, g->twin, probe_table + i, PIN_TWIN);
+                if (r < 0)
+                        log_warning_errno(r, "Cannot attach to %s a second time, some events will be missed: %m",
+                                          probe_table[i].target);
+        }
 }
 
 static int name_cgroup(uint64_t id, const char *path, void *userdata) {
@@ -371,6 +416,8 @@ int generation_make(Generation *g, int root_fd) {
                 return r;
         if (r < 0)
                 return log_error_errno(r, "No BPF program could be attached.");
+        if (choice_needs_twins(g->choice))
+                attach_twins(g);
         name_old_cgroups(g);
         r = write_meta(g);
         if (r >= 0)
@@ -404,7 +451,8 @@ int generation_read_meta(const char *bpffs, unsigned generation, struct meta *re
 
 void generation_done(Generation *g) {
         iolat_bpf__destroy(g->skel);
-        g->skel = NULL;
+        iolat_bpf__destroy(g->twin);
+        g->skel = g->twin = NULL;
 }
 
 void generation_setup(void) {

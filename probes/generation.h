@@ -11,6 +11,7 @@ typedef struct Generation {
         unsigned number;   /* of this one */
         bool share_maps;   /* with the present one */
         struct iolat_bpf *skel;
+        struct iolat_bpf *twin; /* the same programs once more, where the kernel skips events */
 } Generation;
 
 /* Once, before anything else that libbpf could speak of. */

@@ -10,6 +10,7 @@
 enum {
         LOCK_TIMEOUT_MS = 60000,
         ATTACH_ATTEMPTS_MAX = 64,
+        MODULE_ROUNDS_MAX = 4,
 };
 
 typedef struct Loader {
@@ -74,7 +75,13 @@ static int make_generation(Loader *l) {
         return log_error_errno(ELOOP, "Too many programs did not attach, giving up.");
 }
 
-int loader_load(const LoaderOptions *options) {
+/* Whether the present generation is just what this loader would make. */
+static bool is_up_to_date(Loader *l, const struct meta *meta) {
+        return l->generation.share_maps && !l->options->force && meta->build == generation_build_hash() &&
+                meta->generation == l->generation.current && !finds_more(l);
+}
+
+static int load_once(const LoaderOptions *options) {
         _cleanup_(loader_done) Loader l = { .options = options, .root_fd = -EBADF, .lock_fd = -EBADF };
         struct meta meta = {};
         int r;
@@ -114,8 +121,7 @@ int loader_load(const LoaderOptions *options) {
                 return log_error_errno(r, "Cannot read the kernel's BTF (/sys/kernel/btf/vmlinux), without which iolat "
                                           "cannot work: the kernel needs CONFIG_DEBUG_INFO_BTF=y.");
 
-        if (l.generation.share_maps && !options->force && meta.build == generation_build_hash() && meta.generation == l.generation.current &&
-            !finds_more(&l))
+        if (is_up_to_date(&l, &meta))
                 return 0;
 
         r = make_generation(&l);
@@ -126,6 +132,24 @@ int loader_load(const LoaderOptions *options) {
                 log_warning_errno(r, "Cannot remove the old generation, ignoring: %m");
 
         return 1;
+}
+
+int loader_load(const LoaderOptions *options) {
+        LoaderOptions again = *options;
+        int r;
+
+        r = load_once(options);
+        if (r <= 0)
+                return r;
+        /* Modules that came meanwhile were told to a loader that runs already: to this one. */
+        again.force = false;
+        for (unsigned i = 0; i < MODULE_ROUNDS_MAX; i++) {
+                r = load_once(&again);
+                if (r <= 0)
+                        break;
+        }
+
+        return r < 0 ? r : 1;
 }
 
 int loader_unload(const char *bpffs) {

@@ -8,6 +8,9 @@
 
 enum { PIN_PATH_MAX = 512 };
 
+/* Appended to the name of a program's and a link's twin. */
+#define PIN_TWIN "_twin"
+
 /* Opens DIR/iolat, making it if create. -ENOENT: it does not exist; -EMEDIUMTYPE: DIR is no bpf file system;
  * -EACCES, -EPERM: not for this user. */
 int pins_open(const char *bpffs, bool create, int *ret_fd);

@@ -33,10 +33,8 @@ int symbols_read(Symbol *symbols, size_t n) {
                         open->end = address;
                         open = NULL;
                 }
-                if (type != 't' && type != 'T')
-                        continue;
                 s = (Symbol *) symbols_find(symbols, n, name);
-                if (!s || s->found)
+                if (!s || s->found || (!s->data && type != 't' && type != 'T'))
                         continue;
                 s->found = true;
                 s->start = address;

@@ -7,6 +7,7 @@
 
 typedef struct Symbol {
         const char *name; /* borrowed */
+        bool data; /* of any kind, not just functions */
         bool found;
         uint64_t start;   /* 0 if the kernel does not tell addresses to this process */
         uint64_t end;     /* where the next symbol begins */

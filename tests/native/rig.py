@@ -117,6 +117,8 @@ def slow_ext4(size=128 << 20):
         skip('built without libfuse3')
     if not os.path.exists('/dev/fuse'):
         skip('no /dev/fuse')
+    if subprocess.run(['nsenter', f'--mount={os.environ["IOLAT_TEST_OUTSIDE"]}', 'test', '-e', SLOWFS]).returncode != 0:
+        skip('in a chroot, whose mount namespace cannot be entered again')
     directory = pathlib.Path(tempfile.mkdtemp(prefix=f'{RUN}-slow-', dir=SHM))
     control = base_dir() / f'control{next(numbers)}'
     control.write_text('\n')

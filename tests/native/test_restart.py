@@ -18,7 +18,7 @@ LOADS = 20
 def loaded(t, disk, a, b, seconds, rate):
     """Two workloads, of fsync and of direct writes, that last about that long. Returns them, running."""
     one = start_workload('fsync', disk.path('f'), a, threads=4, count=int(seconds * rate), rate=rate, write=4096,
-                         pattern='append', barrier=True)
+                         pattern='overwrite', prepare='1M', barrier=True)
     two = start_workload('dwrite', disk.path('d'), b, threads=2, count=int(seconds * rate), rate=rate, prepare='1M',
                          barrier=True)
     release(one, two)
@@ -93,7 +93,7 @@ def test_loader_leaves_one_generation(t):
         load(directory, 0.02 * (n + 1))
     load(directory)
     names = os.listdir(directory / 'iolat')
-    check(not [n for n in names if n.endswith('.new')], f'half a generation is left: {names}')
+    check(not [n for n in names if n.endswith('-new')], f'half a generation is left: {names}')
     run(PROBES, 'unload', f'--bpffs={directory}')
     check(not os.path.exists(directory / 'iolat') or os.listdir(directory / 'iolat') == [],
           'pins are left after unload')

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 # Boots an environment on a copy of its image that vanishes with it. Uses: IMAGE (directory of the image), OUT
-# (directory of the run, with payload.tar; results and console are written there).
+# (directory of the run, with payload.tar; results and console are written there), HANG_SEC.
 
 CHILD=
 
 # Ends what is running, only that.
 machine_stop() {
+    local i
     if [[ $CHILD ]]; then
         kill "$CHILD" 2>/dev/null
+        for ((i = 0; i < 20; i++)); do
+            kill -0 "$CHILD" 2>/dev/null || break
+            sleep 0.5
+        done
+        kill -KILL "$CHILD" 2>/dev/null
         wait "$CHILD" 2>/dev/null
         CHILD=
     fi
@@ -20,11 +26,23 @@ machine_stop() {
     fi
 }
 
-# Runs a command for at most $1 seconds.
+# Runs a command until it ends, or until no result has come for HANG_SEC seconds.
 machine_wait() {
-    local r
-    timeout --kill-after=20 "$@" &
+    local r size before=0 since=$SECONDS
+    "$@" </dev/null >>"$OUT/console" 2>&1 &
     CHILD=$!
+    while kill -0 "$CHILD" 2>/dev/null; do
+        sleep 1
+        size=$(stat -c %s "$OUT/results")
+        if [[ $size -ne $before ]]; then
+            before=$size
+            since=$SECONDS
+        elif [[ $((SECONDS - since)) -gt $HANG_SEC ]]; then
+            echo "# no sign of life for $HANG_SEC s, stopping it"
+            machine_stop
+            return 1
+        fi
+    done
     wait "$CHILD"
     r=$?
     machine_stop
@@ -32,15 +50,14 @@ machine_wait() {
 }
 
 machine_run() {
-    local env=$1 limit=$2
-    case $env in
+    case $1 in
     vm-*)
         vm_command file,id=c,path="$OUT/results"
-        machine_wait "$limit" "${COMMAND[@]}" </dev/null >>"$OUT/console" 2>&1
+        machine_wait "${COMMAND[@]}"
         ;;
     container-*)
         container_command
-        machine_wait "$limit" "${COMMAND[@]}" --bind="$OUT/results:/iolat-lab-results" </dev/null >>"$OUT/console" 2>&1
+        machine_wait "${COMMAND[@]}" --bind="$OUT/results:/iolat-lab-results"
         ;;
     esac
 }
