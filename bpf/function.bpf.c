@@ -6,30 +6,30 @@
 #define RET ((s64) (int) ret)
 
 #if defined(__TARGET_ARCH_arm64)
-FUNCTION(__arm64_sys_fsync, 1, open_fd(PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+FUNCTION(__arm64_sys_fsync, 1, open_fd(ctx, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
          function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
-FUNCTION(__arm64_sys_fdatasync, 1, open_fd(PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+FUNCTION(__arm64_sys_fdatasync, 1, open_fd(ctx, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
          function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
-FUNCTION(__arm64_sys_syncfs, 1, open_fd(PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+FUNCTION(__arm64_sys_syncfs, 1, open_fd(ctx, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
          function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
 #else
-FUNCTION(__x64_sys_fsync, 1, open_fd(PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+FUNCTION(__x64_sys_fsync, 1, open_fd(ctx, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
          function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
-FUNCTION(__x64_sys_fdatasync, 1, open_fd(PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+FUNCTION(__x64_sys_fdatasync, 1, open_fd(ctx, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
          function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
-FUNCTION(__x64_sys_syncfs, 1, open_fd(PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+FUNCTION(__x64_sys_syncfs, 1, open_fd(ctx, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
          function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
 #endif
-FUNCTION(ksys_sync, 0, open_sync(PROBE_F_SYNC, 0), function_close(PROBE_F_SYNC, 0, PHASE_OTHER))
+FUNCTION(ksys_sync, 0, open_sync(ctx, PROBE_F_SYNC), function_close(PROBE_F_SYNC, 0, PHASE_OTHER))
 /* It only writes and waits for data. */
-FUNCTION(sync_file_range, 4, open_syncrange(PROBE_F_SYNC_FILE_RANGE, a0),
+FUNCTION(sync_file_range, 4, open_syncrange(ctx, PROBE_F_SYNC_FILE_RANGE, a0),
          function_close(PROBE_F_SYNC_FILE_RANGE, RET, PHASE_DATA))
-FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3, PHASE_OTHER)),
+FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(ctx, PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC_RANGE, RET, PHASE_OTHER))
-FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(PROBE_F_VFS_FSYNC, a0, (int) a1, PHASE_OTHER)),
+FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(ctx, PROBE_F_VFS_FSYNC, a0, (int) a1, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC, RET, PHASE_OTHER))
 
-#define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(probe, a0, (int) a3), leave_fs(probe, RET))
+#define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(ctx, probe, a0, (int) a3), leave_fs(probe, RET))
 FS_SYNC(ext4_sync_file, PROBE_F_EXT4_SYNC_FILE)
 FS_SYNC(xfs_file_fsync, PROBE_F_XFS_FILE_FSYNC)
 FS_SYNC(xfs_dir_fsync, PROBE_F_XFS_DIR_FSYNC)
@@ -185,3 +185,31 @@ static inline void enter_throttle(void) {
                 t->throttled = false;
 }
 FUNCTION(balance_dirty_pages, 3, enter_throttle(), leave_throttle())
+
+/* Returns whether blk-throttle has taken the bio, to submit it later from a worker of its own. */
+static inline void leave_throtl_bio(u64 bio, bool taken) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct held first = {}, *h;
+        u64 id, *old;
+
+        if (!taken || !bio || !t || t->opener == OPENER_NONE)
+                return;
+        hit(PROBE_F_BLK_THROTL_BIO);
+        id = op_id(t);
+        old = bpf_map_lookup_elem(&held_bios, &bio);
+        if (old && *old == id)
+                return; /* seen by another generation */
+        if (bpf_map_update_elem(&held_bios, &bio, &id, BPF_ANY) < 0)
+                return;
+        t->has_held_bios = true;
+        bpf_map_update_elem(&held_ops, &id, &first, BPF_NOEXIST);
+        h = bpf_map_lookup_elem(&held_ops, &id);
+        if (h && __sync_fetch_and_add(&h->n, 1) == 0)
+                h->since_ns = bpf_ktime_get_ns();
+}
+
+SEC("fexit/__blk_throtl_bio")
+int fx___blk_throtl_bio(u64 *ctx) {
+        leave_throtl_bio(ctx[0], (bool) ctx[1]);
+        return 0;
+}

@@ -20,17 +20,18 @@ static inline void key_set_inode(struct task_op *t, struct inode *inode) {
 
 /* The function that opened is the outermost frame. */
 static inline void function_open(struct task_op *t, struct task_struct *task, enum probe fn, u64 identity,
-                                 u32 phase) {
+                                 u64 stack, u32 phase) {
         op_open(t, function_id(fn), bpf_ktime_get_ns());
         frame_push(t, function_id(fn), phase, 0);
         t->identity = identity;
+        t->stack = stack;
         t->run_delay_ns = task->sched_info.run_delay;
         t->edge[EDGE_BEGIN] = t->start_ns;
 }
 
 /* Whether this function has to begin an operation: not inside another one. But an open operation may be one whose end
- * was missed: no system call is nested in anything, and no function in itself without another one between. */
-static inline bool function_must_open(struct task_op *t, enum probe fn, u64 identity, bool syscall) {
+ * was missed: no system call is nested in anything, and what is nested is deeper on the stack. */
+static inline bool function_must_open(struct task_op *t, enum probe fn, u64 identity, u64 stack, bool syscall) {
         if (t->opener == OPENER_NONE)
                 return true;
         if (t->opener == function_id(fn) && t->identity == identity && !(t->seen & program_bit)) {
@@ -39,7 +40,7 @@ static inline bool function_must_open(struct task_op *t, enum probe fn, u64 iden
         }
         if (t->opener == OPENER_DIO)
                 return syscall || t->key.op != OP_SYNCWRITE;
-        if (!syscall && (t->opener != function_id(fn) || t->n_frames > 1))
+        if (!syscall && stack < t->stack)
                 return false;
         if (!(t->held && t->sync_done))
                 lost(LOSS_EXIT_MISSED);
@@ -67,30 +68,30 @@ static inline void key_set_current(struct task_op *t, struct task_struct *task, 
 }
 
 /* fsync(2) and the like, entered with a file descriptor. */
-static inline void open_fd(enum probe fn, enum op op, u64 regs) {
+static inline void open_fd(void *ctx, enum probe fn, enum op op, u64 regs) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_create(task);
         struct file *file;
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, regs, /* syscall= */ true))
+        if (!t || !function_must_open(t, fn, regs, (u64) ctx, /* syscall= */ true))
                 return;
         file = task_file(task, compat_syscall_arg0((struct pt_regs *) regs));
         if (!file) /* will fail with EBADF: no storage operation */
                 return;
-        function_open(t, task, fn, regs, PHASE_OTHER);
+        function_open(t, task, fn, regs, (u64) ctx, PHASE_OTHER);
         key_set_current(t, task, op);
         key_set_inode(t, BPF_CORE_READ(file, f_inode));
 }
 
-static inline void open_sync(enum probe fn, u64 unused) {
+static inline void open_sync(void *ctx, enum probe fn) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_create(task);
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, 0, /* syscall= */ true))
+        if (!t || !function_must_open(t, fn, 0, (u64) ctx, /* syscall= */ true))
                 return;
-        function_open(t, task, fn, 0, PHASE_OTHER);
+        function_open(t, task, fn, 0, (u64) ctx, PHASE_OTHER);
         key_set_current(t, task, OP_SYNC);
         key_set_inode(t, NULL);
 }
@@ -113,29 +114,29 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
 }
 
 /* A sync of a file that is not known to come from a system call of its own: O_SYNC, msync, io_uring, AIO. */
-static inline void open_file(enum probe fn, u64 file_address, u64 datasync, u32 phase) {
+static inline void open_file(void *ctx, enum probe fn, u64 file_address, u64 datasync, u32 phase) {
         struct file *file = (struct file *) file_address;
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_create(task);
         struct inode *inode;
 
-        if (!t || !function_must_open(t, fn, file_address, /* syscall= */ false))
+        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ false))
                 return;
         inode = BPF_CORE_READ(file, f_inode);
-        function_open(t, task, fn, file_address, phase);
+        function_open(t, task, fn, file_address, (u64) ctx, phase);
         key_set_inode(t, inode);
         sync_classify(t, task, inode, datasync);
 }
 
-static inline void open_syncrange(enum probe fn, u64 file_address) {
+static inline void open_syncrange(void *ctx, enum probe fn, u64 file_address) {
         struct file *file = (struct file *) file_address;
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_create(task);
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, file_address, /* syscall= */ true))
+        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ true))
                 return;
-        function_open(t, task, fn, file_address, PHASE_DATA);
+        function_open(t, task, fn, file_address, (u64) ctx, PHASE_DATA);
         key_set_current(t, task, OP_SYNCRANGE);
         if (task->flags & PF_IO_WORKER)
                 t->key.async = 1;
@@ -161,11 +162,11 @@ static inline void leave_frame(enum probe fn) {
 }
 
 /* The filesystem's own sync function: opens where no other entry did, and is the frame of phase `fs`. */
-static inline void enter_fs(enum probe fn, u64 file, u64 datasync) {
+static inline void enter_fs(void *ctx, enum probe fn, u64 file, u64 datasync) {
         struct task_op *t;
 
         hit(fn);
-        open_file(fn, file, datasync, PHASE_FS);
+        open_file(ctx, fn, file, datasync, PHASE_FS);
         t = task_op_get(bpf_get_current_task_btf());
         if (t && t->opener != OPENER_NONE)
                 frame_push(t, function_id(fn), PHASE_FS, 0);
@@ -242,7 +243,7 @@ static inline void enter_wait(enum probe fn, u32 phase, struct inode *inode) {
                 return;
         hit(fn);
         op = slow_op(task);
-        function_open(t, task, fn, 0, phase);
+        function_open(t, task, fn, 0, 0, phase);
         key_set_current(t, task, op);
         if (task->flags & PF_IO_WORKER)
                 t->key.async = 1;

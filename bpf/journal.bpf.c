@@ -97,12 +97,34 @@ int BPF_PROG(commit_end, journal_t *journal, transaction_t *transaction) {
         return 0;
 }
 
+/* A worker of blk-throttle lets a bio go. */
+static inline void release_bio(struct bio *bio) {
+        u64 key = (u64) bio, id, *held;
+        struct held *h;
+
+        held = bpf_map_lookup_elem(&held_bios, &key);
+        if (!held)
+                return;
+        id = *held;
+        if (bpf_map_delete_elem(&held_bios, &key) < 0)
+                return;
+        h = bpf_map_lookup_elem(&held_ops, &id);
+        if (h && __sync_fetch_and_add(&h->n, -1) == 1)
+                h->total_ns += bpf_ktime_get_ns() - h->since_ns;
+}
+
 /* A flush of the device cache that the current task asks for: the end of an ext4 sync, or the commit record of the
  * journal's thread. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(own_flush, struct bio *bio) {
+        struct task_struct *task;
         struct task_op *t;
 
+        if (function_tier) {
+                task = bpf_get_current_task_btf();
+                if ((task->flags & (PF_KTHREAD | PF_WQ_WORKER)) == (PF_KTHREAD | PF_WQ_WORKER))
+                        release_bio(bio);
+        }
         if (!(bio->bi_opf & REQ_PREFLUSH))
                 return 0;
         hit(PROBE_OWN_FLUSH);

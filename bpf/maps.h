@@ -10,6 +10,8 @@ enum {
         RQS_MAX = 32768,
         INFLIGHT_RQ_MAX = 131072, /* request structures of all devices, never freed, overwritten on reuse */
         INFLIGHT_DIO_MAX = 65536,
+        HELD_BIOS_MAX = 65536,
+        HELD_OPS_MAX = 16384,
         JOURNALS_MAX = 1024,
         HANDLES_MAX = 8192,
         NAMES_MAX = 32768,
@@ -135,6 +137,7 @@ struct task_op {
         bool is_journal_thread;
         bool sync_open; /* inside the filesystem's sync function */
         bool sync_done; /* edges are valid */
+        bool has_held_bios;
         bool held;      /* a sync that belongs to a direct write still to complete in this task */
         u32 opener;
         u32 seen; /* programs that saw the opening event, see me() */
@@ -142,6 +145,7 @@ struct task_op {
         u64 start_ns;
         u64 run_delay_ns;
         u64 identity; /* inode or kiocb */
+        u64 stack;    /* where the opening function's frame was on the kernel stack */
         u64 ino;
         u64 mapping;
         u64 writepages_ns;
@@ -188,6 +192,30 @@ struct {
         __type(key, u64);
         __type(value, struct dio);
 } dios SEC(".maps");
+
+/* Bios that blk-throttle (io.max) holds back, by address, and for each operation how long any of its bios was. */
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, HELD_BIOS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
+        __type(value, u64); /* operation, see op_id() */
+} held_bios SEC(".maps");
+
+struct held {
+        u64 since_ns;
+        u64 total_ns;
+        u32 n; /* bios held back now */
+        u32 pad;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, HELD_OPS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
+        __type(value, struct held);
+} held_ops SEC(".maps");
 
 struct inflight_rq {
         u64 created_ns; /* 0: not seen */

@@ -27,6 +27,7 @@ static inline void op_open(struct task_op *t, enum opener opener, u64 now) {
         t->sync_open = false;
         t->sync_done = false;
         t->held = false;
+        t->has_held_bios = false;
         t->n_frames = 0;
         t->n_intervals = 0;
         t->tid = 0;
@@ -185,9 +186,42 @@ static inline void op_split_derived(struct task_op *t, u64 start, u64 end, u32 o
                         t->phase_ns[phase[w]] += window[w];
 }
 
+/* Tells operations apart while they last. */
+static inline u64 op_id(struct task_op *t) {
+        return (u64) t->start_ns ^ t->identity;
+}
+
+/* How long bios of the operation were held back by blk-throttle; forgets it. */
+static inline u64 op_take_held(struct task_op *t, u64 now) {
+        u64 id = op_id(t), total;
+        struct held *h;
+
+        if (!t->has_held_bios)
+                return 0;
+        t->has_held_bios = false;
+        h = bpf_map_lookup_elem(&held_ops, &id);
+        if (!h)
+                return 0;
+        total = h->total_ns;
+        if (h->n && now > h->since_ns)
+                total += now - h->since_ns;
+        bpf_map_delete_elem(&held_ops, &id);
+
+        return total;
+}
+
 /* Measured phases have been added up; what they do not explain is outside. */
 static inline void op_split_measured(struct task_op *t, u64 start, u64 end, u32 outside) {
-        u64 left = end - start;
+        u64 left = end - start, held = op_take_held(t, end), part;
+
+        /* While its bios are held back a task waits for them, in one of these. */
+        part = min_u64(held, t->phase_ns[PHASE_DATA]);
+        t->phase_ns[PHASE_DATA] -= part;
+        t->phase_ns[PHASE_ADMISSION] += part;
+        held -= part;
+        part = min_u64(held, t->phase_ns[PHASE_IO]);
+        t->phase_ns[PHASE_IO] -= part;
+        t->phase_ns[PHASE_ADMISSION] += part + (outside == PHASE_IO ? held - part : 0);
 
         for (u32 i = 0; i < PHASE_RUNQUEUE; i++) {
                 t->phase_ns[i] = min_u64(t->phase_ns[i], left);

@@ -99,7 +99,7 @@ static const SourceList phase_list[_TIER_MAX][_PHASE_MAX] = {
                 [PHASE_JOURNAL] = LIST(PROBE_F_JBD2_LOG_WAIT_COMMIT, PROBE_F_EXT4_FC_COMMIT,
                                        PROBE_F_XFS_LOG_FORCE_SEQ, PROBE_F_BTRFS_SYNC_LOG,
                                        PROBE_F_BTRFS_COMMIT_TRANSACTION, PROBE_F_WAIT_TRANSACTION_LOCKED),
-                [PHASE_ADMISSION] = LIST(PROBE_F_IO_SCHEDULE, PROBE_F_BIO_QUEUE_ENTER),
+                [PHASE_ADMISSION] = LIST(PROBE_F_IO_SCHEDULE, PROBE_F_BIO_QUEUE_ENTER, PROBE_F_BLK_THROTL_BIO),
                 [PHASE_FLUSH] = LIST(PROBE_F_BLKDEV_ISSUE_FLUSH),
                 [PHASE_LOCK] = LIST(PROBE_LOCK_END, PROBE_F_FOLIO_LOCK, PROBE_F_LOCK_BUFFER),
                 [PHASE_FREEZE] = LIST(PROBE_LOCK_END),
@@ -202,8 +202,6 @@ const BlindSpot blind_spots[] = {
         { 1 << TIER_FUNCTION, "slow operations",
           "slowread, slowwrite, slowfault and meta count waits, not calls: a call that waits twice counts twice, and "
           "what it does between its waits is not in its total." },
-        { 1 << TIER_FUNCTION, "io.max",
-          "A write that blk-throttle holds back shows as data or io, not as admission, in who waits for it." },
         { BOTH, "user-space locks", "Threads that wait for a thread that syncs are not seen." },
         { BOTH, "hypervisor and storage network", "What happens behind the device driver is one number: device." },
         { BOTH, "ZFS", "Its own I/O pipeline is not seen, only the requests that it sends to disks." },

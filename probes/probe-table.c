@@ -88,6 +88,9 @@ const ProbeDef probe_table[] = {
         FN(BIO_QUEUE_ENTER, "queue-enter", __bio_queue_enter, EXPECTED),
         FN(IO_SCHEDULE, "io-sleep", io_schedule, EXPECTED),
         FN(BALANCE_DIRTY_PAGES, "throttle-sleep", balance_dirty_pages, EXPECTED),
+        /* only with trampolines: at a kretprobe the bio is not known any more */
+        { PROBE_F_BLK_THROTL_BIO, "io-max", ATTACH_FENTRY, "__blk_throtl_bio", "fx___blk_throtl_bio", NULL, 0, OPTIONAL,
+          FOR_FUNCTION },
 };
 const size_t probe_table_size = ELEMENTSOF(probe_table);
 
