@@ -75,6 +75,7 @@ enum origin {
 /* The method by which the owner of a request was found. */
 enum owned_by {
         OWNED_BY_TASK,
+        OWNED_BY_DIRTIER, /* last one to dirty the file (DirtyTracking=) */
         OWNED_BY_PAGE,
         OWNED_BY_INODE,
         OWNED_BY_BLKCG,
@@ -184,8 +185,16 @@ enum probe {
         PROBE_F_BIO_QUEUE_ENTER,
         PROBE_F_BALANCE_DIRTY_PAGES,
         PROBE_F_BLK_THROTL_BIO,
-        PROBE_F_IOMAP_DIO_RW,
-        PROBE_F_IOMAP_DIO_COMPLETE,
+        /* opt-in */
+        PROBE_F_EXT4_WRITE,
+        PROBE_F_EXT4_READ,
+        PROBE_F_XFS_WRITE,
+        PROBE_F_XFS_READ,
+        PROBE_F_BTRFS_WRITE,
+        PROBE_F_BTRFS_READ,
+        PROBE_F_OVL_WRITE,
+        PROBE_F_OVL_READ,
+        PROBE_DIRTY,
         _PROBE_MAX,
 };
 
@@ -309,8 +318,9 @@ struct meta {
         unsigned long long build; /* hash of the BPF object of the generation loaded last */
         unsigned int abi;
         unsigned int generation;
-        unsigned int tier; /* enum tier */
-        unsigned int pad;
+        unsigned int tier;    /* enum tier */
+        unsigned int options; /* what the loader was asked for, and which tier */
+        char wanted_tier[16];
         char tier_reason[TIER_REASON_LEN]; /* why it is not a better one */
 };
 

@@ -3,14 +3,14 @@
 /* Direct I/O through iomap: opens in the submitter, is keyed by its kiocb, closes at completion wherever that runs. */
 
 static inline bool dio_fill(struct op_key *key, struct kiocb *iocb, struct iov_iter *iter, struct inode *inode) {
-        int flags = iocb->ki_flags;
+        int flags = BPF_CORE_READ(iocb, ki_flags);
 
-        key->dev = inode->i_sb->s_dev;
-        key->async = iocb->ki_complete != NULL;
+        key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+        key->async = BPF_CORE_READ(iocb, ki_complete) != NULL;
         key->pad = 0;
         key->origin = ORIGIN_SELF;
         key->owner = OWNER_KERNEL;
-        if (!iter->data_source)
+        if (!BPF_CORE_READ(iter, data_source))
                 key->op = OP_DREAD;
         else
                 key->op = flags & (IOCB_DSYNC | IOCB_SYNC) ? OP_SYNCWRITE : OP_DWRITE;
@@ -44,22 +44,21 @@ static inline void dio_remember(struct task_op *t, u64 kiocb, u64 start, bool no
                 lost(LOSS_INFLIGHT_DIO_FULL);
 }
 
-SEC("tp_btf/iomap_dio_rw_begin")
-int BPF_PROG(dio_begin, struct kiocb *iocb, struct iov_iter *iter) {
+static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
         struct task_struct *task = bpf_get_current_task_btf();
-        struct inode *inode = iocb->ki_filp->f_inode;
+        struct inode *inode = BPF_CORE_READ(iocb, ki_filp, f_inode);
         u64 now = bpf_ktime_get_ns(), start = now, id = (u64) iocb;
         struct task_op *t = task_op_create(task);
         bool nowait;
 
         hit(PROBE_DIO_BEGIN);
         if (!t || !op_must_open(t, OPENER_DIO, id))
-                return 0;
+                return;
 
         /* A begin without completion is no loss: the call may have failed, or fallen back to the page cache. */
         op_open(t, OPENER_DIO, now);
         t->identity = id;
-        t->ino = inode->i_ino;
+        t->ino = BPF_CORE_READ(inode, i_ino);
         t->run_delay_ns = task->sched_info.run_delay;
         nowait = dio_fill(&t->key, iocb, iter, inode);
         if (t->key.async) {
@@ -70,13 +69,16 @@ int BPF_PROG(dio_begin, struct kiocb *iocb, struct iov_iter *iter) {
                         start = old->start_ns;
                 dio_remember(t, id, start, nowait);
         }
+}
 
+SEC("tp_btf/iomap_dio_rw_begin")
+int BPF_PROG(dio_begin, struct kiocb *iocb, struct iov_iter *iter) {
+        dio_open(iocb, iter);
         return 0;
 }
 
 /* The submit call of an asynchronous request ends: from here on the submitter does not wait. */
-SEC("tp_btf/iomap_dio_rw_queued")
-int BPF_PROG(dio_queued, struct inode *inode) {
+static inline void dio_detach(void) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
         struct dio *d;
@@ -84,7 +86,7 @@ int BPF_PROG(dio_queued, struct inode *inode) {
 
         hit(PROBE_DIO_QUEUED);
         if (!t || t->opener != OPENER_DIO || !t->key.async)
-                return 0;
+                return;
 
         id = t->identity;
         d = bpf_map_lookup_elem(&dios, &id);
@@ -95,7 +97,11 @@ int BPF_PROG(dio_queued, struct inode *inode) {
                 d->run_delay_ns = task->sched_info.run_delay - t->run_delay_ns;
         }
         op_forget(t);
+}
 
+SEC("tp_btf/iomap_dio_rw_queued")
+int BPF_PROG(dio_queued, struct inode *inode) {
+        dio_detach();
         return 0;
 }
 
@@ -149,27 +155,74 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
                 op_forget(t);
 }
 
-SEC("tp_btf/iomap_dio_complete")
-int BPF_PROG(dio_complete, struct kiocb *iocb, int error, long ret) {
+static inline void dio_close(u64 id, bool is_sync, int error) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
-        u64 now = bpf_ktime_get_ns(), id = (u64) iocb;
+        u64 now = bpf_ktime_get_ns();
         struct dio *d;
 
         hit(PROBE_DIO_COMPLETE);
-        if (error >= 0 && ret < 0)
-                error = ret;
-
         /* The struct kiocb tells which of the two it is: a synchronous one lives on its task's stack, at an address
          * that could have been an asynchronous one's before. */
-        if (iocb->ki_complete == NULL) {
+        if (is_sync) {
                 if (t && t->opener == OPENER_DIO && t->identity == id)
                         op_close(t, task, now, error, PHASE_IO);
-                return 0;
+                return;
         }
         d = bpf_map_lookup_elem(&dios, &id);
         if (d)
                 dio_close_async(id, d, t, task, now, error);
+}
 
+SEC("tp_btf/iomap_dio_complete")
+int BPF_PROG(dio_complete, struct kiocb *iocb, int error, long ret) {
+        dio_close((u64) iocb, iocb->ki_complete == NULL, error >= 0 && ret < 0 ? (int) ret : error);
         return 0;
+}
+
+/* Before 6.6 there are no such events, and iomap_dio_rw() has too many arguments for a trampoline of 6.1. */
+
+enum { EIOCBQUEUED = 529 };
+
+SEC("kprobe/iomap_dio_rw")
+int kp_iomap_dio_rw(struct pt_regs *ctx) {
+        dio_open((struct kiocb *) PT_REGS_PARM1(ctx), (struct iov_iter *) PT_REGS_PARM2(ctx));
+        return 0;
+}
+
+SEC("kretprobe/iomap_dio_rw")
+int kr_iomap_dio_rw(struct pt_regs *ctx) {
+        struct task_op *t;
+
+        if ((long) PT_REGS_RC(ctx) == -EIOCBQUEUED) {
+                dio_detach();
+                return 0;
+        }
+        /* Failed before there was anything to complete: no operation. */
+        t = task_op_get(bpf_get_current_task_btf());
+        if (t && t->opener == OPENER_DIO)
+                op_forget(t);
+        return 0;
+}
+
+static inline void enter_dio_complete(struct iomap_dio *dio) {
+        struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
+        u32 i = 0;
+        struct completing *c = bpf_map_lookup_elem(&completing, &i);
+
+        if (!c)
+                return;
+        c->kiocb = (u64) iocb;
+        c->is_sync = BPF_CORE_READ(iocb, ki_complete) == NULL;
+        c->error = BPF_CORE_READ(dio, error);
+}
+
+static inline void leave_dio_complete(s64 ret) {
+        u32 i = 0;
+        struct completing *c = bpf_map_lookup_elem(&completing, &i);
+
+        if (!c || !c->kiocb)
+                return;
+        dio_close(c->kiocb, c->is_sync, ret < 0 ? (int) ret : 0);
+        c->kiocb = 0;
 }

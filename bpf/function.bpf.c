@@ -213,3 +213,52 @@ int fx___blk_throtl_bio(u64 *ctx) {
         leave_throtl_bio(ctx[0], (bool) ctx[1]);
         return 0;
 }
+
+/* Runs in a worker or, for reads, in a softirq; it does not sleep but for a sync, in a worker, which stays on the CPU
+ * that it belongs to. */
+FUNCTION(iomap_dio_complete, 1, enter_dio_complete((struct iomap_dio *) a0), leave_dio_complete((s64) ret))
+
+/* --- Operations=write,read: every buffered one, for those who want to pay for it --- */
+
+static inline void enter_rw(void *ctx, enum probe fn, u64 kiocb_address, enum op op) {
+        struct kiocb *iocb = (struct kiocb *) kiocb_address;
+        struct task_struct *task = bpf_get_current_task_btf();
+        int flags = BPF_CORE_READ(iocb, ki_flags);
+        struct task_op *t;
+
+        if (flags & IOCB_DIRECT)
+                return;
+        t = task_op_create(task);
+        if (!t || !function_must_open(t, fn, kiocb_address, (u64) ctx, /* syscall= */ false))
+                return;
+        hit(fn);
+        function_open(t, task, fn, kiocb_address, (u64) ctx, PHASE_FS);
+        key_set_current(t, task, op == OP_WRITE && (flags & (IOCB_DSYNC | IOCB_SYNC)) ? OP_SYNCWRITE : op);
+        t->key.async = (task->flags & PF_IO_WORKER) || BPF_CORE_READ(iocb, ki_complete) != NULL;
+        if (worker_kind(task) == WORKER_LOOP)
+                t->key.origin = ORIGIN_LOOP;
+        key_set_inode(t, BPF_CORE_READ(iocb, ki_filp, f_inode));
+}
+
+enum { EAGAIN = 11 };
+
+static inline void leave_rw(enum probe fn, s64 ret) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (!t || t->opener != function_id(fn))
+                return;
+        if (ret == -EAGAIN) /* not without waiting: it will be tried again by a worker */
+                op_forget(t);
+        else
+                function_close(fn, ret, PHASE_FS);
+}
+
+#define FS_RW(fn, probe, op) FUNCTION(fn, 2, enter_rw(ctx, probe, a0, op), leave_rw(probe, ret))
+FS_RW(ext4_file_write_iter, PROBE_F_EXT4_WRITE, OP_WRITE)
+FS_RW(ext4_file_read_iter, PROBE_F_EXT4_READ, OP_READ)
+FS_RW(xfs_file_write_iter, PROBE_F_XFS_WRITE, OP_WRITE)
+FS_RW(xfs_file_read_iter, PROBE_F_XFS_READ, OP_READ)
+FS_RW(btrfs_file_write_iter, PROBE_F_BTRFS_WRITE, OP_WRITE)
+FS_RW(btrfs_file_read_iter, PROBE_F_BTRFS_READ, OP_READ)
+FS_RW(ovl_write_iter, PROBE_F_OVL_WRITE, OP_WRITE)
+FS_RW(ovl_read_iter, PROBE_F_OVL_READ, OP_READ)

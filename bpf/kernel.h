@@ -62,6 +62,7 @@ enum {
         IOCB_DSYNC = 0x02,
         IOCB_SYNC = 0x04,
         IOCB_NOWAIT = 0x08,
+        IOCB_DIRECT = 1 << 17,
 };
 enum {
         S_IFMT = 0170000,

@@ -18,6 +18,7 @@ enum {
         GRAVES_MAX = 4096, /* dead cgroups that never were counted, kept for late writeback */
         MAPPING_SLOTS = 16384,
         ANCESTORS_MAX = 32,
+        DIRTIERS_MAX = 16384,
         FRAMES_MAX = 8, /* a power of two */
         INTERVALS_MAX = 8,
         STALL_RING_BYTES = 256 * 1024,
@@ -256,6 +257,34 @@ struct {
         __type(value, struct mapping_slot);
 } mappings SEC(".maps");
 
+/* Who dirtied a file last, by the address of its inode; files that nobody writes to fall out by themselves. */
+struct dirtier {
+        u64 ino;
+        u64 owner;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_LRU_HASH);
+        __uint(max_entries, DIRTIERS_MAX);
+        __type(key, u64);
+        __type(value, struct dirtier);
+} dirtiers SEC(".maps");
+
+/* Direct I/O that completes on this CPU, where only the function's entry knows which. */
+struct completing {
+        u64 kiocb;
+        s64 error;
+        u32 is_sync;
+        u32 pad;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, struct completing);
+} completing SEC(".maps");
+
 /* Ring of the ids of cgroups that died uncounted; slot 0 of grave_head is the next position. */
 struct {
         __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -302,6 +331,7 @@ const volatile bool is_twin = false;      /* a second time the same program, for
 const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an enumerator, whose value the loader looks up */
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
+const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */
 

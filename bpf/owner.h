@@ -124,6 +124,16 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         if (host && (BPF_CORE_READ(host, i_mode) & S_IFMT) == S_IFBLK)
                 return;
 
+        if (dirty_tracking && host) {
+                u64 key = (u64) host;
+                struct dirtier *d = bpf_map_lookup_elem(&dirtiers, &key);
+
+                if (d && d->ino == BPF_CORE_READ(host, i_ino)) {
+                        ret->owner = d->owner;
+                        ret->owned_by = OWNED_BY_DIRTIER;
+                        return;
+                }
+        }
         {
                 struct mem_cgroup *memcg = compat_folio_memcg(folio);
 

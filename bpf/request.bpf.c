@@ -211,3 +211,21 @@ int BPF_PROG(rq_complete, struct request *rq, int error, unsigned int nr_bytes) 
 
         return 0;
 }
+
+/* DirtyTracking=: once per page that becomes dirty, so only for those who want it. */
+SEC("tp_btf/writeback_dirty_folio")
+int BPF_PROG(dirty, struct folio *folio, struct address_space *mapping) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct inode *host = mapping ? mapping->host : NULL;
+        u64 key = (u64) host;
+        struct dirtier d;
+
+        if (!host || (task->flags & PF_KTHREAD) || (host->i_mode & S_IFMT) == S_IFBLK)
+                return 0;
+        hit(PROBE_DIRTY);
+        d.ino = host->i_ino;
+        d.owner = bpf_get_current_cgroup_id();
+        bpf_map_update_elem(&dirtiers, &key, &d, BPF_ANY);
+
+        return 0;
+}

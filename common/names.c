@@ -81,6 +81,7 @@ DEFINE_TO_STRING(origin, origin_table)
 
 static const char *const owned_by_table[_OWNED_BY_MAX] = {
         [OWNED_BY_TASK] = "task",
+        [OWNED_BY_DIRTIER] = "dirtier",
         [OWNED_BY_PAGE] = "page",
         [OWNED_BY_INODE] = "inode",
         [OWNED_BY_BLKCG] = "blkcg",

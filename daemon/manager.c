@@ -240,6 +240,7 @@ static int open_maps(Manager *m) {
         LoaderOptions lo = {
                 .bpffs = bpffs,
                 .tier = m->options.tier ?: config_tier_to_string(m->config.tier),
+                .wanted = loader_wanted(&m->config),
         };
         int r;
 

@@ -40,6 +40,7 @@ struct Choice {
         bool no_fentry;                                /* the kernel refuses all of them */
         bool no_kprobe;
         enum tier tier;
+        unsigned options; /* OPTION_* */
         struct btf *btf;
         Symbol symbols[SYMBOLS_MAX];
         size_t n_symbols;
@@ -50,7 +51,7 @@ struct Choice {
         char tier_reason[TIER_REASON_LEN];
 };
 
-int choice_new(Choice **ret, const char *tier) {
+int choice_new(Choice **ret, const char *tier, unsigned wanted_options) {
         _cleanup_(choice_freep) Choice *c = calloc(1, sizeof(*c));
 
         if (!c)
@@ -60,6 +61,7 @@ int choice_new(Choice **ret, const char *tier) {
         c->may_fentry = !streq(tier, "kprobe");
         if (!c->may_function && !c->may_tracepoint)
                 return -EINVAL;
+        c->options = wanted_options;
         *ret = TAKE_PTR(c);
 
         return 0;
@@ -163,7 +165,7 @@ static void choose(Choice *c, enum tier tier) {
 
                 if (done[def->probe])
                         continue;
-                if (!(def->tiers & (1 << tier))) {
+                if (!(def->tiers & (1 << tier)) || (def->option & ~c->options)) {
                         c->info[def->probe] = (struct probe_info){}; /* not a lack */
                         continue;
                 }
@@ -223,6 +225,7 @@ static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation
 
         skel->rodata->program_bit = 1U << (generation % GENERATION_BITS);
         skel->rodata->jiffy_ns = jiffy_ns();
+        skel->rodata->dirty_tracking = c->info[PROBE_DIRTY].attached;
         skel->rodata->function_tier = c->tier == TIER_FUNCTION;
         skel->rodata->have_rq_create = c->info[PROBE_RQ_CREATE].attached;
         skel->rodata->root_cgroup_id = c->root_cgroup_id;

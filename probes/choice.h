@@ -8,9 +8,9 @@ struct iolat_bpf;
 /* Which of the programs are to be loaded on this kernel. */
 typedef struct Choice Choice;
 
-/* tier: "auto", "tracepoint", "function" (with trampolines) or "kprobe" (function tier without them); -EINVAL if it is
+/* wanted_options: OPTION_*. tier: "auto", "tracepoint", "function" (with trampolines) or "kprobe" (function tier without them); -EINVAL if it is
  * none. */
-int choice_new(Choice **ret, const char *tier);
+int choice_new(Choice **ret, const char *tier, unsigned wanted_options);
 Choice *choice_free(Choice *c);
 DEFINE_CLEANUP_FUNC(Choice, choice_free)
 

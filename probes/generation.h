@@ -10,6 +10,8 @@ typedef struct Generation {
         unsigned current;  /* the one that is there, 0: none */
         unsigned number;   /* of this one */
         bool share_maps;   /* with the present one */
+        const char *wanted_tier;
+        unsigned wanted_options;
         struct iolat_bpf *skel;
         struct iolat_bpf *twin; /* the same programs once more, where the kernel skips events */
 } Generation;

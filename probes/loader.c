@@ -78,6 +78,7 @@ static int make_generation(Loader *l) {
 /* Whether the present generation is just what this loader would make. */
 static bool is_up_to_date(Loader *l, const struct meta *meta) {
         return l->generation.share_maps && !l->options->force && meta->build == generation_build_hash() &&
+                meta->options == l->options->wanted && streq(meta->wanted_tier, l->options->tier) &&
                 meta->generation == l->generation.current && !finds_more(l);
 }
 
@@ -87,7 +88,7 @@ static int load_once(const LoaderOptions *options) {
         int r;
 
         generation_setup();
-        r = choice_new(&l.choice, options->tier);
+        r = choice_new(&l.choice, options->tier, options->wanted);
         if (r == -EINVAL)
                 return log_error_errno(r, "There is no tier '%s': auto, tracepoint, function or kprobe.",
                                        options->tier);
@@ -95,6 +96,8 @@ static int load_once(const LoaderOptions *options) {
                 return log_oom();
         l.generation.bpffs = options->bpffs;
         l.generation.choice = l.choice;
+        l.generation.wanted_tier = options->tier;
+        l.generation.wanted_options = options->wanted;
 
         r = pins_open(options->bpffs, /* create= */ true, &l.root_fd);
         if (r < 0)
@@ -110,6 +113,7 @@ static int load_once(const LoaderOptions *options) {
 
         if (l.generation.current > 0) {
                 r = generation_read_meta(options->bpffs, l.generation.current, &meta);
+                meta.wanted_tier[sizeof(meta.wanted_tier) - 1] = 0;
                 l.generation.share_maps = r >= 0 && meta.abi == IOLAT_ABI;
                 if (!l.generation.share_maps)
                         log_notice("What is loaded has another layout than this build, the numbers start anew.");
@@ -176,4 +180,9 @@ int loader_unload(const char *bpffs) {
                 return log_error_errno(errno, "Cannot remove %s: %m", path);
 
         return 0;
+}
+
+unsigned loader_wanted(const Config *config) {
+        return (config->op_write ? OPTION_WRITE : 0) | (config->op_read ? OPTION_READ : 0) |
+                (config->dirty_tracking ? OPTION_DIRTY : 0);
 }

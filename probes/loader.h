@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include "conf.h"
 #include "util.h"
 
 /* Everything that needs BPF privileges. Used by iolat-probes, and by an iolatd that was started by hand. */
 
 typedef struct LoaderOptions {
         const char *bpffs; /* where a bpf file system is mounted */
-        const char *tier;  /* "auto" or "tracepoint" */
+        const char *tier;  /* "auto", "tracepoint", "function" or "kprobe" */
+        unsigned wanted;   /* OPTION_* of probe-table.h */
         bool force;        /* load a new generation even if the present one is this build's */
 } LoaderOptions;
 
@@ -26,3 +28,6 @@ int loader_show(const char *bpffs);
 
 /* Says why a directory of pins could not be opened, and returns the error. */
 int loader_log_open_error(const char *bpffs, int error);
+
+/* What the configuration asks the loader for, as LoaderOptions.wanted. */
+unsigned loader_wanted(const Config *config);

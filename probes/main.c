@@ -15,7 +15,8 @@ static int help(void) {
                "  -h --help          Show this help\n"
                "     --version       Show the version\n"
                "     --bpffs=DIR     Where a bpf file system is mounted (default: " DEFAULT_BPFFS ")\n"
-               "     --tier=TIER     auto, tracepoint, function or kprobe (default: auto)\n"
+               "     --config=FILE   Read this configuration file only\n"
+               "     --tier=TIER     auto, tracepoint, function or kprobe (default: as configured)\n"
                "     --force         Replace programs of this same build, too\n"
                "     --debug         Log more\n\n"
                "See the iolat-probes(8) man page for details.\n");
@@ -23,19 +24,35 @@ static int help(void) {
         return 0;
 }
 
+static int load(LoaderOptions *o, const char *config_file) {
+        Config config;
+        int r;
+
+        r = config_load(&config, NULL, config_file);
+        if (r < 0)
+                return log_error_errno(r, "Cannot read the configuration%s%s: %m", config_file ? " " : "",
+                                       strempty(config_file));
+        if (!o->tier)
+                o->tier = config_tier_to_string(config.tier);
+        o->wanted = loader_wanted(&config);
+
+        return loader_load(o);
+}
+
 int main(int argc, char *argv[]) {
-        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_TIER, ARG_FORCE, ARG_DEBUG };
+        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_FORCE, ARG_DEBUG };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "bpffs", required_argument, NULL, ARG_BPFFS },
+                { "config", required_argument, NULL, ARG_CONFIG },
                 { "tier", required_argument, NULL, ARG_TIER },
                 { "force", no_argument, NULL, ARG_FORCE },
                 { "debug", no_argument, NULL, ARG_DEBUG },
                 {},
         };
-        LoaderOptions o = { .bpffs = DEFAULT_BPFFS, .tier = "auto" };
-        const char *verb;
+        LoaderOptions o = { .bpffs = DEFAULT_BPFFS };
+        const char *verb, *config_file = NULL;
         int c, r;
 
         log_setup("iolat-probes", LOG_INFO);
@@ -48,6 +65,9 @@ int main(int argc, char *argv[]) {
                         return 0;
                 case ARG_BPFFS:
                         o.bpffs = optarg;
+                        break;
+                case ARG_CONFIG:
+                        config_file = optarg;
                         break;
                 case ARG_TIER:
                         o.tier = optarg;
@@ -68,7 +88,7 @@ int main(int argc, char *argv[]) {
         }
         verb = argv[optind];
         if (streq(verb, "load"))
-                r = loader_load(&o);
+                r = load(&o, config_file);
         else if (streq(verb, "unload"))
                 r = loader_unload(o.bpffs);
         else if (streq(verb, "show"))

@@ -8,6 +8,10 @@
         { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, need, FOR_FUNCTION },           \
         { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, need, FOR_FUNCTION }
 
+#define FN_OPTION(e, logical, fn, option)                                                                    \
+        { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }, \
+        { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }
+
 const ProbeDef probe_table[] = {
         TP(SYNC_ENTER, "sync-enter", "ext4_sync_file_enter", "sync_enter", 0, EXPECTED, FOR_TRACEPOINT),
         TP(SYNC_EXIT, "sync-exit", "ext4_sync_file_exit", "sync_exit", 0, EXPECTED, FOR_TRACEPOINT),
@@ -16,8 +20,14 @@ const ProbeDef probe_table[] = {
         TP(OWN_FLUSH, "flush", "block_bio_queue", "own_flush", 0, EXPECTED, FOR_BOTH),
         /* iomap_dio_*: since 6.6 */
         TP(DIO_BEGIN, "dio-begin", "iomap_dio_rw_begin", "dio_begin", 0, OPTIONAL, FOR_BOTH),
+        { PROBE_DIO_BEGIN, "dio-begin", ATTACH_KPROBE, "iomap_dio_rw", "kp_iomap_dio_rw", "kr_iomap_dio_rw", 0, OPTIONAL,
+          FOR_FUNCTION },
         TP(DIO_QUEUED, "dio-queued", "iomap_dio_rw_queued", "dio_queued", 0, OPTIONAL, FOR_BOTH),
         TP(DIO_COMPLETE, "dio-complete", "iomap_dio_complete", "dio_complete", 0, OPTIONAL, FOR_BOTH),
+        { PROBE_DIO_COMPLETE, "dio-complete", ATTACH_FENTRY, "iomap_dio_complete", "fe_iomap_dio_complete",
+          "fx_iomap_dio_complete", 0, OPTIONAL, FOR_FUNCTION },
+        { PROBE_DIO_COMPLETE, "dio-complete", ATTACH_KPROBE, "iomap_dio_complete", "kp_iomap_dio_complete",
+          "kr_iomap_dio_complete", 0, OPTIONAL, FOR_FUNCTION },
         /* contention_*: since 5.19 */
         TP(LOCK_BEGIN, "lock-begin", "contention_begin", "lock_begin", 0, EXPECTED, FOR_BOTH),
         TP(LOCK_END, "lock-end", "contention_end", "lock_end", 0, EXPECTED, FOR_BOTH),
@@ -91,6 +101,17 @@ const ProbeDef probe_table[] = {
         /* only with trampolines: at a kretprobe the bio is not known any more */
         { PROBE_F_BLK_THROTL_BIO, "io-max", ATTACH_FENTRY, "__blk_throtl_bio", "fx___blk_throtl_bio", NULL, 0, OPTIONAL,
           FOR_FUNCTION },
+
+        FN_OPTION(EXT4_WRITE, "ext4-write", ext4_file_write_iter, OPTION_WRITE),
+        FN_OPTION(EXT4_READ, "ext4-read", ext4_file_read_iter, OPTION_READ),
+        FN_OPTION(XFS_WRITE, "xfs-write", xfs_file_write_iter, OPTION_WRITE),
+        FN_OPTION(XFS_READ, "xfs-read", xfs_file_read_iter, OPTION_READ),
+        FN_OPTION(BTRFS_WRITE, "btrfs-write", btrfs_file_write_iter, OPTION_WRITE),
+        FN_OPTION(BTRFS_READ, "btrfs-read", btrfs_file_read_iter, OPTION_READ),
+        FN_OPTION(OVL_WRITE, "overlay-write", ovl_write_iter, OPTION_WRITE),
+        FN_OPTION(OVL_READ, "overlay-read", ovl_read_iter, OPTION_READ),
+        { PROBE_DIRTY, "dirty", ATTACH_TP_BTF, "writeback_dirty_folio", "dirty", NULL, 0, OPTIONAL, FOR_BOTH,
+          OPTION_DIRTY },
 };
 const size_t probe_table_size = ELEMENTSOF(probe_table);
 

@@ -10,6 +10,13 @@ enum {
         FOR_BOTH = FOR_TRACEPOINT | FOR_FUNCTION,
 };
 
+/* What has to be asked for. */
+enum {
+        OPTION_WRITE = 1 << 0, /* Operations=write */
+        OPTION_READ = 1 << 1,  /* Operations=read */
+        OPTION_DIRTY = 1 << 2, /* DirtyTracking=yes */
+};
+
 /* How much a probe is missed. */
 enum need {
         OPTIONAL, /* kernels differ, or the filesystem is not there */
@@ -29,6 +36,7 @@ typedef struct ProbeDef {
         unsigned n_args;          /* prototype that a tracepoint must have; 0: any */
         enum need need;
         unsigned tiers;
+        unsigned option; /* 0: always */
 } ProbeDef;
 
 extern const ProbeDef probe_table[];

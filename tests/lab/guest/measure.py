@@ -17,12 +17,13 @@ UNNAMED = ('other', 'fs')
 WAITING_OPS = ('slowwrite', 'slowread', 'slowfault', 'meta')
 
 
-def settings(t, **values):
-    """Kernel settings below /proc/sys/vm, put back at the end of the test."""
-    for name, value in values.items():
-        path = pathlib.Path('/proc/sys/vm') / name
-        t.defer(path.write_text, path.read_text())
-        path.write_text(str(value))
+def dirty_bytes(t, limit):
+    """How many bytes may be dirty, until the end of the test."""
+    for name, value in (('dirty_background', limit // 2), ('dirty', limit)):
+        # Setting the one unsets the other, which then reads as 0 and could not be put back.
+        ratio = pathlib.Path(f'/proc/sys/vm/{name}_ratio')
+        t.defer(ratio.write_text, ratio.read_text())
+        pathlib.Path(f'/proc/sys/vm/{name}_bytes').write_text(str(value))
 
 
 def sums(unit, key='sumNSec', **wanted):

@@ -18,6 +18,9 @@ int config_tier_from_string(const char *s);  /* -EINVAL if it is none */
 typedef struct Config {
         /* [Daemon] */
         enum config_tier tier;
+        bool op_write;       /* Operations= */
+        bool op_read;
+        bool dirty_tracking;
         uint64_t max_units; /* units that are kept apart; the rest is (others) and (exited) */
         /* [Stall] */
         uint64_t fsync_record_ns; /* never above the threshold of the alert: what is alerted is recorded */

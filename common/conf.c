@@ -72,6 +72,48 @@ static int parse_tier(const Item *item, const char *value, void *field) {
         return 0;
 }
 
+static int parse_bool(const Item *item, const char *value, void *field) {
+        static const char *const yes[] = { "1", "yes", "y", "true", "t", "on" };
+        static const char *const no[] = { "0", "no", "n", "false", "f", "off" };
+
+        (void) item;
+        for (size_t i = 0; i < ELEMENTSOF(yes); i++) {
+                if (strcasecmp(value, yes[i]) == 0)
+                        return *(bool *) field = true, 0;
+                if (strcasecmp(value, no[i]) == 0)
+                        return *(bool *) field = false, 0;
+        }
+
+        return -EINVAL;
+}
+
+/* "write", "read", both, or nothing. The field is op_write; op_read follows it. */
+static int parse_operations(const Item *item, const char *value, void *field) {
+        Config *c = (Config *) ((char *) field - item->offset);
+        bool write = false, read = false;
+        char word[16];
+
+        while (*(value += strspn(value, " ,\t"))) {
+                size_t n = strcspn(value, " ,\t");
+
+                if (n >= sizeof(word))
+                        return -EINVAL;
+                memcpy(word, value, n);
+                word[n] = 0;
+                value += n;
+                if (streq(word, "write"))
+                        write = true;
+                else if (streq(word, "read"))
+                        read = true;
+                else
+                        return -EINVAL;
+        }
+        c->op_write = write;
+        c->op_read = read;
+
+        return 0;
+}
+
 static int parse_in_range(const Item *item, uint64_t v, void *field) {
         bool infinite = item->infinity && v == TIMESPAN_INFINITY;
 
@@ -110,6 +152,8 @@ static int parse_number(const Item *item, const char *value, void *field) {
 
 static const Item items[] = {
         { "Daemon", "Tier", parse_tier, FIELD(tier), .default_value = "auto" },
+        { "Daemon", "Operations", parse_operations, FIELD(op_write), .default_value = "" },
+        { "Daemon", "DirtyTracking", parse_bool, FIELD(dirty_tracking), .default_value = "no" },
         { "Daemon", "MaxUnits", parse_number, FIELD(max_units), .default_value = "4096", .min = 16, .max = 65536 },
         { "Stall", "FsyncRecordSec", THRESHOLD, FIELD(fsync_record_ns), .default_value = "100ms" },
         { "Stall", "FsyncAlertSec", THRESHOLD, FIELD(fsync_alert_ns), .default_value = "1s" },
@@ -211,7 +255,9 @@ static int on_assignment(void *userdata, const char *section, const char *name, 
         else if (r < 0)
                 reader_warning(rd, "%s=%s is not a valid %s, ignoring.", name, value,
                                item->parse == parse_time ? "time span" :
-                               item->parse == parse_tier ? "tier" : "number");
+                               item->parse == parse_tier ? "tier" :
+                               item->parse == parse_bool ? "boolean" :
+                               item->parse == parse_operations ? "list of operations (write, read)" : "number");
 
         return 1;
 }
