@@ -144,11 +144,15 @@ static inline bool waits_for_admission(void *ctx) {
 /* All sleeps for I/O end up here. Inside an operation the frame around it says what it is for, unless it is
  * admission, or there is none but the filesystem's. */
 static inline void enter_io_schedule(void *ctx) {
-        struct task_op *t = task_op_get(bpf_get_current_task_btf());
-        bool admitted = waits_for_admission(ctx);
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t = task_op_get(task);
+        bool idle = !t || t->opener == OPENER_NONE, admitted;
         u32 i, phase;
 
-        if (!t || t->opener == OPENER_NONE) {
+        if (idle && (task->flags & (PF_KTHREAD | PF_MEMALLOC)))
+                return;
+        admitted = waits_for_admission(ctx);
+        if (idle) {
                 enter_wait(PROBE_F_IO_SCHEDULE, admitted ? PHASE_ADMISSION : PHASE_IO, NULL);
                 return;
         }

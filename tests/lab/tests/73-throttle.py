@@ -50,7 +50,7 @@ def test_low_dirty_bytes(t):
             f'{measure.msec(elapsed)} in all: {measure.show(phases)}')
     diagnose(what)
     check(total <= 1.05 * seen['sumNSec'], f'more than the caller waited: {what}')
-    check(total >= 0.7 * seen['sumNSec'], f'less than 70 % of what the caller waited: {what}')
+    check(total >= 0.5 * seen['sumNSec'], f'less than half of what the caller waited, copying included: {what}')
     # It also waits for what all writers on a slow disk do: room in the journal, blocks of metadata.
     check(phases.get('throttle', 0) >= 0.7 * total, f'less than 70 % is throttle: {what}')
     named = sum(phases.get(p, 0) for p in ('throttle', 'journal', 'io', 'admission', 'lock'))

@@ -52,8 +52,10 @@ def test_spinners(t):
 
     added = busy_total - total
     check(added >= 0.2 * total, f'only {measure.msec(added)} more')
-    check(busy_runqueue - runqueue >= 0.6 * added, 'the run queue does not explain what was added')
-    check(busy_device < 1.5 * device, 'the device is not flat')
+    # An emulated disk gets a little slower, too, when the emulator has more to do.
+    check(busy_device < 2 * device, 'the device is not flat')
+    check(busy_runqueue - runqueue >= 0.6 * (added - max(0, busy_device - device)),
+          'the run queue does not explain what was added')
 
 
 if __name__ == '__main__':

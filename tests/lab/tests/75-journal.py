@@ -45,14 +45,18 @@ def sync_big_file(t, victim, kind, mount_point, **options):
     return big, lab.json.loads(load.finish().splitlines()[-1]), seen
 
 
-@cases('of a file', 'of a directory')
-def test_big_file_and_small_sync(t, what):
-    disk = t.enter(disks.null_blk(size=256, memory_backed=1, mbps=MBPS))
-    mount_point = t.enter(disks.mounted(disk))
+@cases('file, ordered', 'directory, ordered', 'file', 'directory')
+def test_big_file_and_small_sync(t, case):
+    # Many requests at once, so that what takes long is the data and not the way into the queue.
+    disk = t.enter(disks.null_blk(size=256, memory_backed=1, mbps=MBPS, hw_queue_depth=1024))
+    what, _, ordered = case.partition(', ')
+    # With dioread_nolock, the default, new blocks are only linked to their file when they are written, so that a
+    # commit does not have to wait for them, but its log blocks wait behind them in the device's queue.
+    mount_point = t.enter(disks.mounted(disk, options='noatime,dioread_lock' if ordered else 'noatime'))
     (mount_point / 'small').touch()
     lab.run('sync')
     victim = lab.unit_name('victim')
-    kind, options = ('fsync', {'write': 4096}) if what == 'of a file' else ('fsync-dir', {'write': 1})
+    kind, options = ('fsync', {'write': 4096}) if what == 'file' else ('fsync-dir', {'write': 1})
     big, big_seen, seen = sync_big_file(t, victim, kind, mount_point, **options)
 
     check_none(measure.problems(big, 'fsync', 'data', 'admission', caller=big_seen['sumNSec']))
@@ -60,11 +64,12 @@ def test_big_file_and_small_sync(t, what):
     steps = steps_of(victim)
     text = f'total {measure.msec(total)}: {measure.show(phases)}; steps {measure.show(steps)}'
     diagnose(text)
-    check(total > 0.3 * measure.SEC, f'the victim did not have to wait: {text}')
+    check(total > 0.1 * measure.SEC, f'the victim did not have to wait: {text}')
     check_none(measure.problems(victim, 'fsync', 'journal', *(['data', 'admission'] if kind == 'fsync' else []),
                                 caller=seen['sumNSec']))
     check(phases.get('journal', 0) >= 0.3 * total, f'not in the journal: {text}')
-    check(steps and max(steps, key=steps.get) == 'flushing', f'flushing is not the greatest step: {text}')
+    greatest = max(steps, key=steps.get) if steps else None
+    check(greatest in (('flushing',) if ordered else ('log', 'record', 'previous')), f'the wrong step: {text}')
     check(abs(sum(steps.values()) - phases['journal']) <= 0.1 * phases['journal'],
           f'the steps are not the journal phase: {text}')
 
@@ -79,10 +84,10 @@ def test_two_writers_of_one_file(t):
     lab.run('sync')
     load = lab.start_workload(a, 'dwrite', mount_point / 'file', count=60, pattern='append')
     time.sleep(2)
-    seen = lab.workload(b, 'write', mount_point / 'file', count=10)
+    seen = lab.workload(b, 'write', mount_point / 'file', count=10, rate=4)
     check(load.process.poll() is None, 'the appender ended too soon')
     load.stop()
-    check(seen['sumNSec'] > 5 * 50 * measure.MSEC, f'nobody waited for the lock: {seen}')
+    check(seen['sumNSec'] > 200 * measure.MSEC, f'nobody waited for the lock: {seen}')
     phases, total, _ = measure.parts(b, 'slowwrite')
     what = f'slowwrite {measure.msec(total)}, caller {measure.msec(seen["sumNSec"])}: {measure.show(phases)}'
     diagnose(what)
