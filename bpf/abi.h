@@ -105,6 +105,7 @@ enum loss {
         LOSS_NAME_TRUNCATED,
         LOSS_STALL_RING_FULL,
         LOSS_HANDLE_SLOT_EMPTY,
+        LOSS_HELD_BIOS,
         _LOSS_MAX,
 };
 
@@ -139,6 +140,7 @@ enum probe {
         PROBE_COMMIT_FLUSHING,
         PROBE_COMMIT_LOGGING,
         PROBE_COMMIT_END,
+        PROBE_WRITE_SUPERBLOCK,
         PROBE_HANDLE_INODE,
         PROBE_HANDLE_STATS,
         PROBE_RQ_CREATE,

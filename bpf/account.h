@@ -7,6 +7,9 @@
 
 enum { MAX_RETRIES = 4 };
 
+/* include/uapi/asm-generic/errno.h, include/linux/errno.h */
+enum { EINTR = 4, EAGAIN = 11, EINVAL = 22, EOPNOTSUPP = 95, EIOCBQUEUED = 529 };
+
 static inline void raise_max(u64 *max, u64 v) {
         for (int i = 0; i < MAX_RETRIES; i++) {
                 u64 old = *(volatile u64 *) max;
@@ -99,6 +102,11 @@ static inline bool is_sync_op(u8 op) {
         return op <= OP_SYNCWRITE;
 }
 
+/* What was written may be lost, unlike with a call that was wrong, interrupted or not supported. */
+static inline bool error_loses_data(int error) {
+        return error < 0 && error != -EINTR && error != -EAGAIN && error != -EINVAL && error != -EOPNOTSUPP;
+}
+
 static inline void report_stall(struct finished *f, u64 now) {
         u32 i = 0;
         struct settings *s = bpf_map_lookup_elem(&settings, &i);
@@ -108,7 +116,7 @@ static inline void report_stall(struct finished *f, u64 now) {
         if (!s)
                 return;
         limit = is_sync_op(f->key->op) ? s->sync_record_ns : s->write_record_ns;
-        if ((limit == 0 || f->total_ns < limit) && !(f->error < 0 && is_sync_op(f->key->op)))
+        if ((limit == 0 || f->total_ns < limit) && !(is_sync_op(f->key->op) && error_loses_data(f->error)))
                 return;
 
         st = bpf_ringbuf_reserve(&stalls, sizeof(*st), 0);

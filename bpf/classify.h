@@ -27,7 +27,12 @@ static inline void sync_classify(struct task_op *t, struct task_struct *task, st
                 t->key.origin = ORIGIN_LOOP;
                 return;
         case WORKER_DIO:
-                t->held = true;
+                t->held = have_dio_complete;
+                if (!t->held) { /* nothing will tell of the write itself: the sync stands for it */
+                        t->key.op = OP_SYNCWRITE;
+                        t->key.async = 1;
+                        t->key.owner = inode_owner(inode);
+                }
                 return;
         default:
                 return;

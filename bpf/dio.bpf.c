@@ -182,8 +182,6 @@ int BPF_PROG(dio_complete, struct kiocb *iocb, int error, long ret) {
 
 /* Before 6.6 there are no such events, and iomap_dio_rw() has too many arguments for a trampoline of 6.1. */
 
-enum { EIOCBQUEUED = 529 };
-
 SEC("kprobe/iomap_dio_rw")
 int kp_iomap_dio_rw(struct pt_regs *ctx) {
         dio_open((struct kiocb *) PT_REGS_PARM1(ctx), (struct iov_iter *) PT_REGS_PARM2(ctx));

@@ -203,12 +203,16 @@ static inline void leave_throtl_bio(u64 bio, bool taken) {
         old = bpf_map_lookup_elem(&held_bios, &bio);
         if (old && *old == id)
                 return; /* seen by another generation */
-        if (bpf_map_update_elem(&held_bios, &bio, &id, BPF_ANY) < 0)
+        if (bpf_map_update_elem(&held_bios, &bio, &id, BPF_ANY) < 0) {
+                lost(LOSS_HELD_BIOS);
                 return;
+        }
         t->has_held_bios = true;
         bpf_map_update_elem(&held_ops, &id, &first, BPF_NOEXIST);
         h = bpf_map_lookup_elem(&held_ops, &id);
-        if (h && __sync_fetch_and_add(&h->n, 1) == 0)
+        if (!h)
+                lost(LOSS_HELD_BIOS);
+        else if (__sync_fetch_and_add(&h->n, 1) == 0)
                 h->since_ns = bpf_ktime_get_ns();
 }
 
@@ -243,8 +247,6 @@ static inline void enter_rw(void *ctx, enum probe fn, u64 kiocb_address, enum op
                 t->key.origin = ORIGIN_LOOP;
         key_set_inode(t, BPF_CORE_READ(iocb, ki_filp, f_inode));
 }
-
-enum { EAGAIN = 11 };
 
 static inline void leave_rw(enum probe fn, s64 ret) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());

@@ -77,7 +77,8 @@ static inline void open_fd(void *ctx, enum probe fn, enum op op, u64 regs) {
         if (!t || !function_must_open(t, fn, regs, (u64) ctx, /* syscall= */ true))
                 return;
         file = task_file(task, compat_syscall_arg0((struct pt_regs *) regs));
-        if (!file) /* will fail with EBADF: no storage operation */
+        /* Will fail with EBADF, or with EINVAL as for a pipe: no storage operation. */
+        if (!file || (op != OP_SYNCFS && !BPF_CORE_READ(file, f_op, fsync)))
                 return;
         function_open(t, task, fn, regs, (u64) ctx, PHASE_OTHER);
         key_set_current(t, task, op);

@@ -51,7 +51,26 @@ int BPF_PROG(commit_start, journal_t *journal, transaction_t *transaction) {
         hit(PROBE_COMMIT_START);
         if (t)
                 t->is_journal_thread = true;
+        if (tx && !tx->start_ns && t && t->superblock_ns) {
+                tx->start_ns = t->superblock_ns;
+                t->superblock_ns = 0;
+        }
         SET_ONCE(tx, start_ns);
+        return 0;
+}
+
+/* The first commit into an empty log writes the superblock before the event of its start. */
+SEC("tp_btf/jbd2_write_superblock")
+int BPF_PROG(write_superblock, journal_t *journal) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct task_op *t;
+
+        if (journal->j_task != task)
+                return 0;
+        hit(PROBE_WRITE_SUPERBLOCK);
+        t = task_op_create(task);
+        if (t && !t->superblock_ns)
+                t->superblock_ns = bpf_ktime_get_ns();
         return 0;
 }
 
@@ -94,6 +113,8 @@ int BPF_PROG(commit_end, journal_t *journal, transaction_t *transaction) {
         if (tx && t && !tx->record_ns)
                 tx->record_ns = t->flush_ns;
         SET_ONCE(tx, end_ns);
+        if (t)
+                t->superblock_ns = 0; /* written within the commit: belongs to no other */
         return 0;
 }
 

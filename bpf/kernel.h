@@ -264,7 +264,12 @@ struct address_space {
         struct inode *host;
 };
 
+struct file_operations {
+        void *fsync;
+};
+
 struct file {
+        const struct file_operations *f_op;
         struct inode *f_inode;
         struct address_space *f_mapping;
 };
@@ -348,6 +353,7 @@ struct ext4_sb_info {
 };
 
 struct journal_s {
+        struct task_struct *j_task;
         struct block_device *j_fs_dev;
 };
 typedef struct journal_s journal_t;

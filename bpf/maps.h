@@ -159,6 +159,7 @@ struct task_op {
         u32 n_intervals;
         u32 throttle_seen;
         u64 throttle_start;
+        u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */
         bool throttled; /* balance_dirty_pages() decided to sleep */
         u64 journal;    /* that this task waits for */
         u32 journal_tid;
@@ -331,6 +332,7 @@ const volatile bool is_twin = false;      /* a second time the same program, for
 const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an enumerator, whose value the loader looks up */
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
+const volatile bool have_dio_complete = true;
 const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */

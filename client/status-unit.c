@@ -269,14 +269,15 @@ static int print_journal_steps(const Pairs *steps) {
 
 static int print_title(const UnitInfo *info) {
         _cleanup_free_ char *name = NULL, *description = NULL;
-        bool alive = info->control_group;
+        bool alive = info->control_group, titled;
 
         name = text_escape(info->name);
         description = text_escape(strempty(info->description));
         if (!name || !description)
                 return -ENOMEM;
+        titled = !isempty(description) && strcmp(description, name) != 0; /* the name itself says that there is none */
         printf("%s%s%s %s%s%s\n", alive ? term_green() : "", status_dot(alive), alive ? term_normal() : "", name,
-               isempty(description) ? "" : " - ", description);
+               titled ? " - " : "", titled ? description : "");
 
         return 0;
 }

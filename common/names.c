@@ -103,6 +103,7 @@ static const char *const loss_table[_LOSS_MAX] = {
         [LOSS_NAME_TRUNCATED] = "name-truncated",
         [LOSS_STALL_RING_FULL] = "stall-ring-full",
         [LOSS_HANDLE_SLOT_EMPTY] = "handle-slot-empty",
+        [LOSS_HELD_BIOS] = "held-bios-full",
 };
 DEFINE_TO_STRING(loss, loss_table)
 

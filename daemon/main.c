@@ -20,7 +20,7 @@ static int help(void) {
                "     --runtime-dir=DIR  Where to put the socket (default: $RUNTIME_DIRECTORY, " DEFAULT_RUNTIME_DIR ")\n"
                "     --bpffs=DIR        Where a bpf file system is mounted (default: " DEFAULT_BPFFS ")\n"
                "     --config=FILE      Read this configuration file only\n"
-               "     --tier=TIER        auto or tracepoint (default: as configured)\n"
+               "     --tier=TIER        auto, tracepoint, function or kprobe (default: as configured)\n"
                "     --no-bus           Stay away from the system bus\n"
                "     --debug            Log more\n\n"
                "See the iolatd(8) man page for details.\n");

@@ -193,10 +193,15 @@ static bool program_misses(Maps *m, const char *program, const char *suffix, uin
 }
 
 uint64_t maps_misses(Maps *m, const char *program) {
-        uint64_t first, twin;
+        uint64_t least, n;
+        char suffix[16];
 
-        if (!program_misses(m, program, "", &first))
+        if (!program_misses(m, program, "", &least))
                 return 0;
-
-        return program_misses(m, program, PIN_TWIN, &twin) ? MIN(first, twin) : first;
+        for (unsigned i = 1;; i++) {
+                snprintf(suffix, sizeof(suffix), PIN_TWIN, i);
+                if (!program_misses(m, program, suffix, &n))
+                        return least;
+                least = MIN(least, n);
+        }
 }

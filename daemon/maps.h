@@ -46,6 +46,6 @@ int maps_foreach_key(int fd, map_key_callback callback, void *userdata);
 uint64_t maps_hits(Maps *m, enum probe probe);
 uint64_t maps_loss(Maps *m, enum loss loss);
 
-/* Events that the kernel skipped for a program of the generation, 0 if it is not there. Where the program has a twin
- * only those can be lost that both missed: then it is an upper bound. */
+/* Events that the kernel skipped for a program of the generation, 0 if it is not there. Where the program has twins
+ * only those can be lost that all of them missed: then it is an upper bound. */
 uint64_t maps_misses(Maps *m, const char *program);

@@ -110,7 +110,7 @@ static int list_blind_spots(Manager *m, probe_callback callback, void *userdata)
                         .state = "absent",
                 };
 
-                if (!(blind_spots[i].tiers & (1 << m->sources.tier)))
+                if (!source_is_blind(&m->sources, blind_spots + i))
                         continue;
                 r = callback(&row, userdata);
                 if (r < 0)

@@ -70,8 +70,8 @@ static const SourceList total_list[_TIER_MAX][_OP_MAX] = {
                 [OP_SLOWFAULT] = LIST(PROBE_F_IO_SCHEDULE, PROBE_F_FOLIO_LOCK, PROBE_F_FILEMAP_READ_FOLIO),
                 [OP_META] = LIST(PROBE_F_IO_SCHEDULE, PROBE_F_WAIT_TRANSACTION_LOCKED, PROBE_F_JBD2_LOG_WAIT_FOR_SPACE,
                                  PROBE_F_XLOG_GRANT_HEAD_WAIT, PROBE_LOCK_END),
-                [OP_WRITE] = LIST(-1),
-                [OP_READ] = LIST(-1),
+                [OP_WRITE] = LIST(PROBE_F_EXT4_WRITE, PROBE_F_XFS_WRITE, PROBE_F_BTRFS_WRITE, PROBE_F_OVL_WRITE),
+                [OP_READ] = LIST(PROBE_F_EXT4_READ, PROBE_F_XFS_READ, PROBE_F_BTRFS_READ, PROBE_F_OVL_READ),
         },
 };
 
@@ -176,38 +176,50 @@ void sources_of_request(const Sources *s, int part, const char *ret[static SOURC
 #define BOTH (1 << TIER_TRACEPOINT | 1 << TIER_FUNCTION)
 
 const BlindSpot blind_spots[] = {
-        { TP_ONLY, "sync", "sync(2) has no tracepoint; only the requests that it causes are seen." },
-        { TP_ONLY, "syncfs", "syncfs(2) has no tracepoint; only the requests that it causes are seen." },
-        { TP_ONLY, "syncrange", "sync_file_range(2) has no tracepoint; only the requests that it causes are seen." },
-        { TP_ONLY, "other filesystems",
+        { TP_ONLY, -1, "sync", "sync(2) has no tracepoint; only the requests that it causes are seen." },
+        { TP_ONLY, -1, "syncfs", "syncfs(2) has no tracepoint; only the requests that it causes are seen." },
+        { TP_ONLY, -1, "syncrange", "sync_file_range(2) has no tracepoint; only the requests that it causes are seen." },
+        { TP_ONLY, -1, "other filesystems",
           "Sync operations are seen on ext4 only; on xfs, btrfs, overlayfs, NFS, FUSE, ZFS and others just their direct "
           "I/O through iomap and their requests are." },
-        { TP_ONLY, "fs phase",
+        { TP_ONLY, -1, "fs phase",
           "Time in the filesystem's own code cannot be told from waiting for data or the journal." },
-        { TP_ONLY, "admission phase",
+        { TP_ONLY, -1, "admission phase",
           "Waiting for a request (tags, wbt, iocost, io.max) is part of data, journal or io; no tracepoint marks its "
           "end." },
-        { TP_ONLY, "buffered writes that wait for a lock or for journal space",
+        { TP_ONLY, -1, "buffered writes that wait for a lock or for journal space",
           "No tracepoint opens an operation for them." },
-        { TP_ONLY, "slow reads and page faults", "No tracepoint marks their end." },
-        { TP_ONLY, "throttle",
+        { TP_ONLY, -1, "slow reads and page faults", "No tracepoint marks their end." },
+        { TP_ONLY, -1, "throttle",
           "The pause is the planned one, announced before the sleep; counted under the disk, not the filesystem." },
-        { BOTH, "O_SYNC and O_DSYNC buffered writes before their sync",
+        { BOTH, PROBE_F_EXT4_WRITE, "O_SYNC and O_DSYNC buffered writes before their sync",
           "The operation begins where the filesystem's sync begins, after the data was copied." },
-        { BOTH, "AIO fsync",
+        { BOTH, PROBE_DIO_COMPLETE, "direct I/O",
+          "This kernel has no event for it; of direct writes with O_SYNC or O_DSYNC their sync is seen." },
+        { BOTH, -1, "AIO fsync",
           "It runs in a kernel worker that does not know who submitted it: counted under the owner of the file's "
           "writeback, else (kernel), from when the worker starts." },
-        { BOTH, "io_uring fsync", "Counted from when its worker starts; waiting for a worker is not seen." },
-        { BOTH, "flushes", "A flush of the device cache serves many: counted under (kernel)." },
-        { 1 << TIER_FUNCTION, "slow operations",
+        { BOTH, -1, "io_uring fsync", "Counted from when its worker starts; waiting for a worker is not seen." },
+        { BOTH, -1, "flushes", "A flush of the device cache serves many: counted under (kernel)." },
+        { 1 << TIER_FUNCTION, PROBE_F_BLK_THROTL_BIO, "io.max",
+          "Without trampolines a write that blk-throttle holds back shows as data or io, not as admission." },
+        { 1 << TIER_FUNCTION, -1, "direct I/O of some filesystems",
+          "Only what goes through the kernel's iomap code is an operation; the rest is seen as requests." },
+        { 1 << TIER_FUNCTION, -1, "locks alone",
+          "A call that waits for a lock, but for nothing else that opens an operation, is not seen." },
+        { 1 << TIER_FUNCTION, -1, "slow operations",
           "slowread, slowwrite, slowfault and meta count waits, not calls: a call that waits twice counts twice, and "
           "what it does between its waits is not in its total." },
-        { BOTH, "user-space locks", "Threads that wait for a thread that syncs are not seen." },
-        { BOTH, "hypervisor and storage network", "What happens behind the device driver is one number: device." },
-        { BOTH, "ZFS", "Its own I/O pipeline is not seen, only the requests that it sends to disks." },
-        { BOTH, "memory.high", "Sleeps on the way back to user space are not storage waits, and not seen." },
-        { BOTH, "cgroup v1",
+        { BOTH, -1, "user-space locks", "Threads that wait for a thread that syncs are not seen." },
+        { BOTH, -1, "hypervisor and storage network", "What happens behind the device driver is one number: device." },
+        { BOTH, -1, "ZFS", "Its own I/O pipeline is not seen, only the requests that it sends to disks." },
+        { BOTH, -1, "memory.high", "Sleeps on the way back to user space are not storage waits, and not seen." },
+        { BOTH, -1, "cgroup v1",
           "Only cgroups of the default hierarchy are owners; where the memory controller is on v1 writeback is counted "
           "under (kernel)." },
 };
 const size_t blind_spots_size = ELEMENTSOF(blind_spots);
+
+bool source_is_blind(const Sources *s, const BlindSpot *b) {
+        return (b->tiers & (1U << s->tier)) && (b->unless < 0 || !s->label[b->unless][0]);
+}

@@ -22,11 +22,15 @@ void sources_of_total(const Sources *s, int op, const char *ret[static SOURCE_NA
 void sources_of_phase(const Sources *s, int phase, const char *ret[static SOURCE_NAMES_MAX]);
 void sources_of_request(const Sources *s, int part, const char *ret[static SOURCE_NAMES_MAX]);
 
-/* What a tier cannot see, on any host. */
+/* What a tier cannot see, unless there is a probe for it. */
 typedef struct BlindSpot {
         unsigned tiers; /* 1 << enum tier */
+        signed short unless; /* -1, or the probe that sees it where it could be attached */
         const char *title;
         const char *text;
 } BlindSpot;
 extern const BlindSpot blind_spots[];
 extern const size_t blind_spots_size;
+
+/* Whether it is a blind spot on this host. */
+bool source_is_blind(const Sources *s, const BlindSpot *b);

@@ -14,7 +14,7 @@
 #include "symbols.h"
 
 enum {
-        GENERATION_BITS = 16, /* of program_bit; generations that overlap never differ by that many */
+        GENERATION_BITS = 10, /* of program_bit; generations that overlap never differ by that many */
         DEFS_MAX = 256,
         SYMBOLS_MAX = 128,
         REASON_LEN = 120,
@@ -228,6 +228,7 @@ static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation
         skel->rodata->dirty_tracking = c->info[PROBE_DIRTY].attached;
         skel->rodata->function_tier = c->tier == TIER_FUNCTION;
         skel->rodata->have_rq_create = c->info[PROBE_RQ_CREATE].attached;
+        skel->rodata->have_dio_complete = c->info[PROBE_DIO_COMPLETE].attached;
         skel->rodata->root_cgroup_id = c->root_cgroup_id;
         if (kernel_btf_enumerator(c->btf, "__RQF_FLUSH_SEQ", &v) >= 0 && v >= 0 && v < 32)
                 skel->rodata->rqf_flush_seq = 1U << v;
@@ -308,9 +309,10 @@ bool choice_needs_twins(const Choice *c) {
                 secure_getenv("IOLAT_TEST_TWINS");
 }
 
-void choice_make_twin(struct iolat_bpf *skel) {
+void choice_make_twin(struct iolat_bpf *skel, unsigned n) {
+        _Static_assert((CHOICE_TWINS + 1) * GENERATION_BITS <= 32, "bits for all of them");
         skel->rodata->is_twin = true;
-        skel->rodata->program_bit <<= GENERATION_BITS;
+        skel->rodata->program_bit <<= GENERATION_BITS * n;
         /* A plain counter cannot tell that it has seen an event before. */
         bpf_program__set_autoload(skel->progs.handle_stats, false);
         bpf_program__set_autoload(skel->progs.handle_stats_stub, false);

@@ -5,6 +5,10 @@
 
 struct iolat_bpf;
 
+/* Further sets of programs where a program can be skipped: an event is only lost if all of them are preempted at the
+ * same time on one CPU, each by the next one. Two in 9,500 were, with one. */
+enum { CHOICE_TWINS = 2 };
+
 /* Which of the programs are to be loaded on this kernel. */
 typedef struct Choice Choice;
 
@@ -24,8 +28,8 @@ int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
 /* Whether this kernel skips events, so that each program has to be there twice. */
 bool choice_needs_twins(const Choice *c);
 
-/* Makes the second set out of an object that choice_apply() has prepared. */
-void choice_make_twin(struct iolat_bpf *skel);
+/* Makes the n-th further set (1 to CHOICE_TWINS) out of an object that choice_apply() has prepared. */
+void choice_make_twin(struct iolat_bpf *skel, unsigned n);
 
 /* The kernel did not take the program, with that error: leaves it out from now on, and the rest of its candidate.
  * Returns false if that is no use, because it is unknown or nothing would be taken. */

@@ -288,19 +288,20 @@ static int attach_programs(Generation *g) {
         return n_attached > 0 ? 0 : -EOPNOTSUPP;
 }
 
-static int load_twin(Generation *g) {
+static int load_twin(Generation *g, unsigned n) {
+        struct iolat_bpf *twin;
         struct bpf_map *map;
         int r;
 
-        iolat_bpf__destroy(g->twin);
-        g->twin = iolat_bpf__open();
-        if (!g->twin)
+        iolat_bpf__destroy(g->twin[n]);
+        g->twin[n] = twin = iolat_bpf__open();
+        if (!twin)
                 return -errno;
-        r = choice_apply(g->choice, g->twin, g->number);
+        r = choice_apply(g->choice, twin, g->number);
         if (r < 0)
                 return r;
-        choice_make_twin(g->twin);
-        bpf_object__for_each_map(map, g->twin->obj) {
+        choice_make_twin(twin, n + 1);
+        bpf_object__for_each_map(map, twin->obj) {
                 if (bpf_map__is_internal(map))
                         continue;
                 r = bpf_map__reuse_fd(map, bpf_map__fd(bpf_object__find_map_by_name(g->skel->obj,
@@ -309,24 +310,26 @@ static int load_twin(Generation *g) {
                         return r;
         }
 
-        return iolat_bpf__load(g->twin);
+        return iolat_bpf__load(twin);
 }
 
-/* A second time all programs that can tell that their work is done already. Going without is better than nothing. */
-static void attach_twins(Generation *g) {
+/* Once more all programs that can tell that their work is done already. Going without is better than nothing. */
+static void attach_twin(Generation *g, unsigned n) {
+        char suffix[16];
         int r;
 
-        r = load_twin(g);
+        snprintf(suffix, sizeof(suffix), PIN_TWIN, n + 1);
+        r = load_twin(g, n);
         if (r < 0) {
-                log_warning_errno(r, "Cannot load the programs a second time, some events will be missed: %m");
+                log_warning_errno(r, "Cannot load the programs once more, some events will be missed: %m");
                 return;
         }
         for (size_t i = 0; i < probe_table_size; i++) {
                 if (!choice_has(g->choice, i) || probe_table[i].probe == PROBE_HANDLE_STATS)
                         continue;
-                r = attach_probe(g, g->twin, probe_table + i, PIN_TWIN);
+                r = attach_probe(g, g->twin[n], probe_table + i, suffix);
                 if (r < 0)
-                        log_warning_errno(r, "Cannot attach to %s a second time, some events will be missed: %m",
+                        log_warning_errno(r, "Cannot attach to %s once more, some events will be missed: %m",
                                           probe_table[i].target);
         }
 }
@@ -418,8 +421,8 @@ int generation_make(Generation *g, int root_fd) {
                 return r;
         if (r < 0)
                 return log_error_errno(r, "No BPF program could be attached.");
-        if (choice_needs_twins(g->choice))
-                attach_twins(g);
+        for (unsigned n = 0; n < CHOICE_TWINS && choice_needs_twins(g->choice); n++)
+                attach_twin(g, n);
         name_old_cgroups(g);
         r = write_meta(g);
         if (r >= 0)
@@ -453,8 +456,11 @@ int generation_read_meta(const char *bpffs, unsigned generation, struct meta *re
 
 void generation_done(Generation *g) {
         iolat_bpf__destroy(g->skel);
-        iolat_bpf__destroy(g->twin);
-        g->skel = g->twin = NULL;
+        g->skel = NULL;
+        for (unsigned n = 0; n < CHOICE_TWINS; n++) {
+                iolat_bpf__destroy(g->twin[n]);
+                g->twin[n] = NULL;
+        }
 }
 
 void generation_setup(void) {

@@ -13,7 +13,7 @@ typedef struct Generation {
         const char *wanted_tier;
         unsigned wanted_options;
         struct iolat_bpf *skel;
-        struct iolat_bpf *twin; /* the same programs once more, where the kernel skips events */
+        struct iolat_bpf *twin[CHOICE_TWINS]; /* the same programs again, where the kernel skips events */
 } Generation;
 
 /* Once, before anything else that libbpf could speak of. */

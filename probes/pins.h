@@ -8,8 +8,8 @@
 
 enum { PIN_PATH_MAX = 512 };
 
-/* Appended to the name of a program's and a link's twin. */
-#define PIN_TWIN "_twin"
+/* Appended to the name of a program's and a link's twins, with their number. */
+#define PIN_TWIN "_twin%u"
 
 /* Opens DIR/iolat, making it if create. -ENOENT: it does not exist; -EMEDIUMTYPE: DIR is no bpf file system;
  * -EACCES, -EPERM: not for this user. */

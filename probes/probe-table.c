@@ -45,6 +45,7 @@ const ProbeDef probe_table[] = {
         TP(COMMIT_FLUSHING, "commit-flushing", "jbd2_commit_flushing", "commit_flushing", 0, EXPECTED, FOR_BOTH),
         TP(COMMIT_LOGGING, "commit-logging", "jbd2_commit_logging", "commit_logging", 0, EXPECTED, FOR_BOTH),
         TP(COMMIT_END, "commit-end", "jbd2_end_commit", "commit_end", 0, EXPECTED, FOR_BOTH),
+        TP(WRITE_SUPERBLOCK, "journal-superblock", "jbd2_write_superblock", "write_superblock", 0, OPTIONAL, FOR_BOTH),
         /* since 6.3, when ext4_journal_start was split */
         TP(HANDLE_INODE, "handle-inode", "ext4_journal_start_inode", "handle_inode", 0, OPTIONAL, FOR_BOTH),
         TP(HANDLE_STATS, "handle-stats", "jbd2_handle_stats", "handle_stats", 0, EXPECTED, FOR_BOTH),
@@ -81,7 +82,7 @@ const ProbeDef probe_table[] = {
         FN(FILEMAP_FDATAWAIT_RANGE, "data-wait", __filemap_fdatawait_range, EXPECTED),
         FN(BTRFS_WAIT_ORDERED_RANGE, "btrfs-data-wait", btrfs_wait_ordered_range, OPTIONAL),
         FN(WB_WAIT_FOR_COMPLETION, "flusher-wait", wb_wait_for_completion, EXPECTED),
-        FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, CORE),
+        FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, OPTIONAL),
         FN(EXT4_FC_COMMIT, "ext4-fast-commit", ext4_fc_commit, OPTIONAL),
         FN(XFS_LOG_FORCE_SEQ, "xfs-log-force-seq", xfs_log_force_seq, OPTIONAL),
         FN(XFS_LOG_FORCE, "xfs-log-force", xfs_log_force, OPTIONAL),

@@ -105,7 +105,7 @@ def test_equal_to_the_kernels(t, name):
             if kernel == ours:
                 return
             # A completion that no program was shown is noticed when the kernel uses the same request again.
-            workload('dread', disk.path('recycle'), threads=64, count=100, prepare='4M')
+            workload('dread', disk.path('recycle'), threads=64, count=100, prepare='64K')
             history.append(f'/sys has {kernel}, iolat {ours}, new losses {d.lost() - lost}')
             # Completions that the kernel did not show to any program are repeated, if they were noticed.
             check(d.lost() > lost, history[-1])

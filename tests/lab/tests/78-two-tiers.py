@@ -26,14 +26,14 @@ class Rig(lab.Rig):
         if not measure.is_function_tier():
             skip('there is only one tier here')
         base = pathlib.Path(t.enter(tempfile.TemporaryDirectory(prefix='two-', dir='/run/iolat-lab')))
-        for name in ('bpffs', 'run', 'state'):
+        for name in ('bpffs', 'run'):
             (base / name).mkdir()
         run('mount', '-t', 'bpf', 'bpf', base / 'bpffs')
         t.defer(run, 'umount', base / 'bpffs')
         self.socket = base / 'run/bus'
         self.log = open(base / 'log', 'w+')
         daemon = start(IOLATD, f'--bpffs={base / "bpffs"}', f'--runtime-dir={base / "run"}',
-                       f'--state-dir={base / "state"}', '--tier=tracepoint', '--no-bus', stderr=self.log)
+                       '--tier=tracepoint', '--no-bus', stderr=self.log)
         t.defer(self.end, daemon, base)
         wait_for(lambda: daemon.poll() is not None or self.answers(), 120, 'an answer of the second iolatd')
         if daemon.poll() is not None:

@@ -102,10 +102,10 @@ def test_failing_device(t, case):
 def test_no_space_below(t):
     """A thin volume that is full says so only when data is written back."""
     disks.need_module('dm_thin_pool')
-    meta, data = (t.enter(disks.null_blk(size=size, memory_backed=1)) for size in (8, 32))
+    meta, data = (t.enter(disks.null_blk(size=size, memory_backed=1)) for size in (8, 64))
     pool, thin = f'lab-pool-{time.monotonic_ns()}', f'lab-thin-{time.monotonic_ns()}'
     run('dmsetup', 'create', pool, '--table',
-        f'0 {32 << 11} thin-pool {meta.node} {data.node} 128 0 1 error_if_no_space')
+        f'0 {64 << 11} thin-pool {meta.node} {data.node} 128 0 1 error_if_no_space')
     t.defer(run, 'dmsetup', 'remove', '--retry', pool)
     run('dmsetup', 'message', pool, '0', 'create_thin 0')
     run('dmsetup', 'create', thin, '--table', f'0 {256 << 11} thin /dev/mapper/{pool} 0')
@@ -113,7 +113,7 @@ def test_no_space_below(t):
     disk = disks.Disk(pathlib.Path('/dev/mapper') / thin)
     mount_point = t.enter(measure.mounted(disk, 'ext4'))
     unit = lab.unit_name()
-    seen = lab.workload(unit, 'fsync', mount_point / 'file', count=6, write='8M', pattern='append', ignore_errors=True)
+    seen = lab.workload(unit, 'fsync', mount_point / 'file', count=8, write='8M', pattern='append', ignore_errors=True)
     check_errors(unit, 'fsync', seen, 'ENOSPC')
 
 
