@@ -63,3 +63,65 @@ static inline void sync_classify(struct task_op *t, struct task_struct *task, st
                 t->key.op = OP_SYNCWRITE;
         }
 }
+
+static inline struct file *task_file(struct task_struct *task, u64 fd) {
+        struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+        struct file **files = BPF_CORE_READ(fdt, fd), *file = NULL;
+
+        if (fd >= BPF_CORE_READ(fdt, max_fds))
+                return NULL;
+        bpf_probe_read_kernel(&file, sizeof(file), files + fd);
+
+        return file;
+}
+
+/* What a call is that had to wait, without being an operation of another kind. */
+static inline int slow_op(struct task_struct *task) {
+        struct io_wq_work *work;
+        u8 opcode;
+
+        if ((task->flags & PF_IO_WORKER) && task->worker_private) {
+                work = BPF_CORE_READ((struct io_worker *) task->worker_private, cur_work);
+                opcode = BPF_CORE_READ((struct io_kiocb *) ((void *) work -
+                                                            bpf_core_field_offset(struct io_kiocb, work)),
+                                       opcode);
+                switch (opcode) {
+                case IORING_OP_READ:
+                case IORING_OP_READV:
+                case IORING_OP_READ_FIXED:
+                        return OP_SLOWREAD;
+                case IORING_OP_WRITE:
+                case IORING_OP_WRITEV:
+                case IORING_OP_WRITE_FIXED:
+                        return OP_SLOWWRITE;
+                default:
+                        return OP_META;
+                }
+        }
+        switch (compat_syscall_class(task)) {
+        case SYSCALL_READ:
+                return OP_SLOWREAD;
+        case SYSCALL_WRITE:
+                return OP_SLOWWRITE;
+        case SYSCALL_FAULT:
+                return OP_SLOWFAULT;
+        default:
+                return OP_META;
+        }
+}
+
+/* The file that a read or write call was given; NULL for a page fault and others. */
+static inline struct file *syscall_file(struct task_struct *task, int op) {
+        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
+
+        if ((op != OP_SLOWREAD && op != OP_SLOWWRITE) || (task->flags & PF_IO_WORKER))
+                return NULL;
+
+        return task_file(task, compat_syscall_arg0(regs));
+}
+
+static inline struct inode *syscall_inode(struct task_struct *task, int op) {
+        struct file *file = syscall_file(task, op);
+
+        return file ? BPF_CORE_READ(file, f_inode) : NULL;
+}

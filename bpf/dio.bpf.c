@@ -2,6 +2,9 @@
 
 /* Direct I/O through iomap: opens in the submitter, is keyed by its kiocb, closes at completion wherever that runs. */
 
+/* Between having got the lock and beginning direct I/O in the same call. */
+enum { LOCK_TO_DIO_MAX_NS = 10 * 1000 * 1000 };
+
 static inline bool dio_fill(struct op_key *key, struct kiocb *iocb, struct iov_iter *iter, struct inode *inode) {
         int flags = BPF_CORE_READ(iocb, ki_flags);
 
@@ -61,6 +64,13 @@ static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
         t->ino = BPF_CORE_READ(inode, i_ino);
         t->run_delay_ns = task->sched_info.run_delay;
         nowait = dio_fill(&t->key, iocb, iter, inode);
+        /* The filesystem takes the inode's lock before it comes here. */
+        if (t->lock_inode == (u64) inode && t->lock_end_ns && now - t->lock_end_ns < LOCK_TO_DIO_MAX_NS) {
+                start = t->lock_start_ns;
+                t->start_ns = start;
+                add_wait(t, start, t->lock_end_ns, 0, PHASE_LOCK);
+        }
+        t->lock_inode = t->lock_end_ns = 0;
         if (t->key.async) {
                 struct dio *old = bpf_map_lookup_elem(&dios, &id);
 

@@ -48,17 +48,6 @@ static inline bool function_must_open(struct task_op *t, enum probe fn, u64 iden
         return true;
 }
 
-static inline struct file *task_file(struct task_struct *task, u64 fd) {
-        struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-        struct file **files = BPF_CORE_READ(fdt, fd), *file = NULL;
-
-        if (fd >= BPF_CORE_READ(fdt, max_fds))
-                return NULL;
-        bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-
-        return file;
-}
-
 static inline void key_set_current(struct task_op *t, struct task_struct *task, enum op op) {
         t->key.owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id();
         t->key.async = 0;
@@ -179,52 +168,6 @@ static inline void leave_fs(enum probe fn, s64 ret) {
 }
 
 /* --- waits that can be an operation by themselves --- */
-
-static inline int slow_op(struct task_struct *task) {
-        struct io_wq_work *work;
-        u8 opcode;
-
-        if ((task->flags & PF_IO_WORKER) && task->worker_private) {
-                work = BPF_CORE_READ((struct io_worker *) task->worker_private, cur_work);
-                opcode = BPF_CORE_READ((struct io_kiocb *) ((void *) work -
-                                                            bpf_core_field_offset(struct io_kiocb, work)),
-                                       opcode);
-                switch (opcode) {
-                case IORING_OP_READ:
-                case IORING_OP_READV:
-                case IORING_OP_READ_FIXED:
-                        return OP_SLOWREAD;
-                case IORING_OP_WRITE:
-                case IORING_OP_WRITEV:
-                case IORING_OP_WRITE_FIXED:
-                        return OP_SLOWWRITE;
-                default:
-                        return OP_META;
-                }
-        }
-        switch (compat_syscall_class(task)) {
-        case SYSCALL_READ:
-                return OP_SLOWREAD;
-        case SYSCALL_WRITE:
-                return OP_SLOWWRITE;
-        case SYSCALL_FAULT:
-                return OP_SLOWFAULT;
-        default:
-                return OP_META;
-        }
-}
-
-/* The file that a read or write call was given; NULL for a page fault and others. */
-static inline struct inode *syscall_inode(struct task_struct *task, int op) {
-        struct pt_regs *regs = (struct pt_regs *) bpf_task_pt_regs(task);
-        struct file *file;
-
-        if ((op != OP_SLOWREAD && op != OP_SLOWWRITE) || (task->flags & PF_IO_WORKER))
-                return NULL;
-        file = task_file(task, compat_syscall_arg0(regs));
-
-        return file ? BPF_CORE_READ(file, f_inode) : NULL;
-}
 
 /* Inside an operation a frame; else, for user tasks, an operation of its own that consists of this wait. */
 static inline void enter_wait(enum probe fn, u32 phase, struct inode *inode) {

@@ -67,6 +67,8 @@ enum {
 enum {
         S_IFMT = 0170000,
         S_IFBLK = 0060000,
+        S_IFDIR = 0040000,
+        S_IFREG = 0100000,
 };
 
 /* include/linux/blk_types.h: the low 8 bits are the operation; bits up to 21 are the same since 6.1 */
@@ -81,7 +83,10 @@ enum {
 /* include/trace/events/lock.h */
 enum {
         LCB_F_SPIN = 1 << 0,
+        LCB_F_READ = 1 << 1,
+        LCB_F_WRITE = 1 << 2,
         LCB_F_PERCPU = 1 << 4,
+        LCB_F_MUTEX = 1 << 5,
 };
 
 /* include/uapi/linux/io_uring.h */
@@ -94,6 +99,13 @@ enum {
         IORING_OP_READ = 22,
         IORING_OP_WRITE = 23,
 };
+
+/* include/uapi/asm-generic/fcntl.h and arch/arm64/include/uapi/asm/fcntl.h */
+#if defined(__TARGET_ARCH_arm64)
+enum { O_DIRECT = 0200000 };
+#else
+enum { O_DIRECT = 040000 };
+#endif
 
 enum { SB_FREEZE_LEVELS = 3 };
 
@@ -252,16 +264,22 @@ struct backing_dev_info {
         struct device *dev;
 };
 
+struct address_space {
+        struct inode *host;
+};
+
+struct rw_semaphore {
+        int dummy;
+};
+
 struct inode {
+        struct rw_semaphore i_rwsem;
+        struct address_space i_data;
         unsigned short i_mode;
         struct super_block *i_sb;
         struct address_space *i_mapping;
         unsigned long i_ino;
         struct bdi_writeback *i_wb;
-};
-
-struct address_space {
-        struct inode *host;
 };
 
 struct file_operations {
@@ -270,6 +288,7 @@ struct file_operations {
 
 struct file {
         const struct file_operations *f_op;
+        unsigned int f_flags;
         struct inode *f_inode;
         struct address_space *f_mapping;
 };

@@ -125,7 +125,7 @@ struct frame {
         u64 start_ns;
         u64 nested_ns; /* of that, in frames inside this one */
         u32 phase;
-        u32 dev; /* freeze only */
+        u32 dev; /* of a wait that can be an operation by itself */
 };
 
 /* What has opened the operation; from OPENER_FUNCTION on it is a function: its enum probe added. */
@@ -159,6 +159,9 @@ struct task_op {
         u32 n_intervals;
         u32 throttle_seen;
         u64 throttle_start;
+        u64 lock_inode; /* whose lock this task waited for, before an operation could open */
+        u64 lock_start_ns;
+        u64 lock_end_ns;
         u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */
         bool throttled; /* balance_dirty_pages() decided to sleep */
         u64 journal;    /* that this task waits for */

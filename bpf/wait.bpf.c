@@ -24,6 +24,39 @@ static inline struct super_block *frozen_sb(void *lock, u32 *ret_level) {
         return NULL;
 }
 
+/* The inode that a rw_semaphore is the i_rwsem of, NULL if it is none: an inode's mapping points back at it. */
+static inline struct inode *locked_inode(void *lock) {
+        struct inode *inode = lock - bpf_core_field_offset(struct inode, i_rwsem);
+        u32 type;
+
+        if (BPF_CORE_READ(inode, i_data.host) != inode)
+                return NULL;
+        type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+
+        return type == S_IFREG || type == S_IFDIR ? inode : NULL;
+}
+
+/* Waits for a file or directory that another task holds: reads, writes, creations and so on, of which nothing else may
+ * tell. */
+static inline void file_lock_begin(struct task_struct *task, void *lock, unsigned int flags) {
+        struct inode *inode;
+        struct task_op *t;
+
+        if (!function_tier || !(flags & (LCB_F_READ | LCB_F_WRITE)) || (flags & LCB_F_MUTEX) ||
+            (task->flags & (PF_KTHREAD | PF_MEMALLOC)))
+                return;
+        inode = locked_inode(lock);
+        if (!inode)
+                return;
+        t = task_op_create(task);
+        if (!t)
+                return;
+        hit(PROBE_LOCK_BEGIN);
+        t->n_frames = 0;
+        t->lock_inode = (u64) inode;
+        frame_push(t, (u64) lock, PHASE_LOCK, BPF_CORE_READ(inode, i_sb, s_dev));
+}
+
 SEC("tp_btf/contention_begin")
 int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
         struct task_struct *task;
@@ -50,21 +83,24 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
         }
 
         t = task_op_get(task);
-        if (!t || t->opener == OPENER_NONE)
+        if (!t || t->opener == OPENER_NONE) {
+                file_lock_begin(task, lock, flags);
                 return 0;
+        }
         hit(PROBE_LOCK_BEGIN);
         frame_push(t, (u64) lock, PHASE_LOCK, 0);
 
         return 0;
 }
 
-/* A task that was stopped at the door of a frozen filesystem: the operation is what it waited there. */
-static inline void count_frozen(struct task_op *t, struct task_struct *task, u32 dev, u64 length, u64 now) {
+/* A wait outside of all operations, as of a task that was stopped at the door of a frozen filesystem: the operation is
+ * what it waited there. */
+static inline void count_alone(struct task_struct *task, u32 phase, u32 dev, u64 length, u64 now) {
         u64 phase_ns[_PHASE_MAX] = {};
         struct op_key key = {
                 .owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id(),
                 .dev = dev,
-                .op = OP_META,
+                .op = slow_op(task),
         };
         char comm[COMM_LEN];
         struct finished f = {
@@ -77,11 +113,21 @@ static inline void count_frozen(struct task_op *t, struct task_struct *task, u32
 
         if (worker_kind(task) == WORKER_LOOP)
                 key.origin = ORIGIN_LOOP;
-        if ((task->flags & (PF_KTHREAD | PF_IO_WORKER)) || compat_syscall_class(task) == SYSCALL_WRITE)
+        if (task->flags & PF_KTHREAD)
                 key.op = OP_SLOWWRITE;
-        phase_ns[PHASE_FREEZE] = length;
+        if (task->flags & PF_IO_WORKER)
+                key.async = 1;
+        if (phase < _PHASE_MAX)
+                phase_ns[phase] = length;
         bpf_get_current_comm(comm, sizeof(comm));
         count_op(&f, now);
+}
+
+/* Whether direct I/O will follow in this call: then the wait is part of that operation. */
+static inline bool opens_direct(struct task_op *t, struct task_struct *task) {
+        struct file *file = syscall_file(task, slow_op(task));
+
+        return file && (BPF_CORE_READ(file, f_flags) & O_DIRECT) && (u64) BPF_CORE_READ(file, f_inode) == t->lock_inode;
 }
 
 SEC("tp_btf/contention_end")
@@ -89,7 +135,7 @@ int BPF_PROG(lock_end, void *lock) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
         u64 now, length;
-        u32 i, dev = 0;
+        u32 i, dev, phase;
 
         if (!t)
                 return 0;
@@ -97,12 +143,19 @@ int BPF_PROG(lock_end, void *lock) {
         if (i >= FRAMES_MAX)
                 return 0;
         hit(PROBE_LOCK_END);
-        if (t->frame[i & (FRAMES_MAX - 1)].phase == PHASE_FREEZE)
-                dev = t->frame[i & (FRAMES_MAX - 1)].dev;
+        phase = t->frame[i & (FRAMES_MAX - 1)].phase;
+        dev = t->frame[i & (FRAMES_MAX - 1)].dev;
         now = bpf_ktime_get_ns();
         length = frame_pop(t, (u64) lock, now);
-        if (length && dev && t->opener == OPENER_NONE)
-                count_frozen(t, task, dev, length, now);
+        if (!length || !dev || t->opener != OPENER_NONE)
+                return 0;
+        if (phase == PHASE_LOCK && opens_direct(t, task)) {
+                t->lock_start_ns = now - length;
+                t->lock_end_ns = now;
+        } else {
+                t->lock_inode = 0;
+                count_alone(task, phase, dev, length, now);
+        }
 
         return 0;
 }

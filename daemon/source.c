@@ -205,8 +205,11 @@ const BlindSpot blind_spots[] = {
           "Without trampolines a write that blk-throttle holds back shows as data or io, not as admission." },
         { 1 << TIER_FUNCTION, -1, "direct I/O of some filesystems",
           "Only what goes through the kernel's iomap code is an operation; the rest is seen as requests." },
-        { 1 << TIER_FUNCTION, -1, "locks alone",
-          "A call that waits for a lock, but for nothing else that opens an operation, is not seen." },
+        { 1 << TIER_FUNCTION, -1, "locks",
+          "A call that waits for another lock than that of a file or directory, and for nothing else that opens an "
+          "operation, is not seen." },
+        { BOTH, -1, "writeback behind dm-crypt and btrfs compression",
+          "The pages that are written are not the file's own: counted under (kernel), unless IOAccounting=yes." },
         { 1 << TIER_FUNCTION, -1, "slow operations",
           "slowread, slowwrite, slowfault and meta count waits, not calls: a call that waits twice counts twice, and "
           "what it does between its waits is not in its total." },
