@@ -187,6 +187,7 @@ enum probe {
         PROBE_F_BIO_QUEUE_ENTER,
         PROBE_F_BALANCE_DIRTY_PAGES,
         PROBE_F_BLK_THROTL_BIO,
+        PROBE_F_FINISH_INODE_DATA,
         /* opt-in */
         PROBE_F_EXT4_WRITE,
         PROBE_F_EXT4_READ,
@@ -266,6 +267,8 @@ struct tx {
         unsigned long long locking_ns;
         unsigned long long flushing_ns;
         unsigned long long logging_ns;
+        unsigned long long data_wait_ns; /* waited for ordered data, after logging_ns: function tier only */
+        unsigned long long data_wait_end_ns;
         unsigned long long record_ns;
         unsigned long long end_ns;
 };

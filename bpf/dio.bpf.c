@@ -165,6 +165,24 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
                 op_forget(t);
 }
 
+/* btrfs syncs an O_(D)SYNC write itself, after the direct I/O is complete, where others do so within: the operation
+ * goes on as if vfs_fsync_range() had opened it, and ends with that. */
+static inline bool dio_goes_on(struct task_op *t, u64 id, int error, u64 now) {
+        struct kiocb *iocb = (struct kiocb *) id;
+        u64 io = now - t->start_ns;
+
+        if (!btrfs_syncs_after_dio || t->key.op != OP_SYNCWRITE || error < 0 ||
+            BPF_CORE_READ(iocb, ki_filp, f_inode, i_sb, s_magic) != BTRFS_SUPER_MAGIC)
+                return false;
+        for (int i = 0; i < PHASE_RUNQUEUE; i++)
+                io -= min_u64(t->phase_ns[i], io);
+        t->phase_ns[PHASE_IO] += io;
+        t->opener = OPENER_FUNCTION + PROBE_F_VFS_FSYNC_RANGE;
+        t->stack = ~0ULL; /* everything is nested in it */
+
+        return true;
+}
+
 static inline void dio_close(u64 id, bool is_sync, int error) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
@@ -175,7 +193,7 @@ static inline void dio_close(u64 id, bool is_sync, int error) {
         /* The struct kiocb tells which of the two it is: a synchronous one lives on its task's stack, at an address
          * that could have been an asynchronous one's before. */
         if (is_sync) {
-                if (t && t->opener == OPENER_DIO && t->identity == id)
+                if (t && t->opener == OPENER_DIO && t->identity == id && !dio_goes_on(t, id, error, now))
                         op_close(t, task, now, error, PHASE_IO);
                 return;
         }
@@ -206,31 +224,42 @@ int kr_iomap_dio_rw(struct pt_regs *ctx) {
                 dio_detach();
                 return 0;
         }
-        /* Failed before there was anything to complete: no operation. */
         t = task_op_get(bpf_get_current_task_btf());
-        if (t && t->opener == OPENER_DIO)
+        if (!t || t->opener != OPENER_DIO)
+                return 0;
+        if ((long) PT_REGS_RC(ctx) > 0)
+                op_close(t, bpf_get_current_task_btf(), bpf_ktime_get_ns(), 0, PHASE_IO);
+        else /* failed before there was anything to complete: no operation */
                 op_forget(t);
         return 0;
 }
 
 static inline void enter_dio_complete(struct iomap_dio *dio) {
         struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
-        u32 i = 0;
-        struct completing *c = bpf_map_lookup_elem(&completing, &i);
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct completing c = {
+                .kiocb = (u64) iocb,
+                .is_sync = BPF_CORE_READ(iocb, ki_complete) == NULL,
+        };
+        u64 key = (u64) dio;
 
-        if (!c)
-                return;
-        c->kiocb = (u64) iocb;
-        c->is_sync = BPF_CORE_READ(iocb, ki_complete) == NULL;
-        c->error = BPF_CORE_READ(dio, error);
+        if (bpf_map_update_elem(&completing, &key, &c, BPF_ANY) < 0)
+                lost(LOSS_INFLIGHT_DIO_FULL);
+        if (t)
+                t->completing = key;
 }
 
-static inline void leave_dio_complete(s64 ret) {
-        u32 i = 0;
-        struct completing *c = bpf_map_lookup_elem(&completing, &i);
+static inline void leave_dio_complete(u64 dio, s64 ret) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct completing *c, copy;
 
-        if (!c || !c->kiocb)
+        if (!dio && t)
+                dio = t->completing;
+        c = bpf_map_lookup_elem(&completing, &dio);
+        if (!c)
                 return;
-        dio_close(c->kiocb, c->is_sync, ret < 0 ? (int) ret : 0);
-        c->kiocb = 0;
+        copy = *c;
+        if (bpf_map_delete_elem(&completing, &dio) < 0)
+                return;
+        dio_close(copy.kiocb, copy.is_sync, ret < 0 ? (int) ret : 0);
 }

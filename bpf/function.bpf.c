@@ -79,6 +79,20 @@ static inline void leave_commit_wait(void) {
         add_steps(t, tx, now - length, now);
 }
 FUNCTION(jbd2_log_wait_commit, 2, enter_commit_wait(a0, (u32) a1), leave_commit_wait())
+/* In the journal's thread, once per file with ordered data. */
+static inline void ordered_data_wait(bool begins) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+
+        if (!t || !t->is_journal_thread)
+                return;
+        if (!begins)
+                t->data_wait_end_ns = bpf_ktime_get_ns();
+        else if (!t->data_wait_ns) {
+                hit(PROBE_F_FINISH_INODE_DATA);
+                t->data_wait_ns = bpf_ktime_get_ns();
+        }
+}
+FUNCTION(jbd2_journal_finish_inode_data_buffers, 1, ordered_data_wait(true), ordered_data_wait(false))
 FRAME(ext4_fc_commit, PROBE_F_EXT4_FC_COMMIT, 2, PHASE_JOURNAL)
 FRAME(xfs_log_force_seq, PROBE_F_XFS_LOG_FORCE_SEQ, 4, PHASE_JOURNAL)
 FRAME(xfs_log_force, PROBE_F_XFS_LOG_FORCE, 2, PHASE_JOURNAL)
@@ -222,9 +236,7 @@ int fx___blk_throtl_bio(u64 *ctx) {
         return 0;
 }
 
-/* Runs in a worker or, for reads, in a softirq; it does not sleep but for a sync, in a worker, which stays on the CPU
- * that it belongs to. */
-FUNCTION(iomap_dio_complete, 1, enter_dio_complete((struct iomap_dio *) a0), leave_dio_complete((s64) ret))
+FUNCTION(iomap_dio_complete, 1, enter_dio_complete((struct iomap_dio *) a0), leave_dio_complete(a0, ret))
 
 /* --- Operations=write,read: every buffered one, for those who want to pay for it --- */
 

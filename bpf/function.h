@@ -201,7 +201,8 @@ static inline void leave_wait(enum probe fn, u32 phase) {
 
 /* --- programs --- */
 
-/* Defines the four programs of one function; enter and leave are statements that use a0..a3 and ret. */
+/* Defines the four programs of one function; enter and leave are statements that use a0..a3, or a0
+ * (0 in a kretprobe) and ret. */
 #define FUNCTION(fn, n_args, enter, leave)                                                               \
         SEC("fentry/" #fn) int fe_##fn(u64 *ctx) {                                                       \
                 u64 a0 __attribute__((unused)) = (n_args) > 0 ? ctx[0] : 0;                              \
@@ -211,6 +212,7 @@ static inline void leave_wait(enum probe fn, u32 phase) {
                 return 0;                                                                                \
         }                                                                                                \
         SEC("fexit/" #fn) int fx_##fn(u64 *ctx) {                                                        \
+                u64 a0 __attribute__((unused)) = (n_args) > 0 ? ctx[0] : 0;                              \
                 s64 ret __attribute__((unused)) = (s64) ctx[n_args];                                     \
                 leave;                                                                                   \
                 return 0;                                                                                \
@@ -223,6 +225,7 @@ static inline void leave_wait(enum probe fn, u32 phase) {
                 return 0;                                                                                \
         }                                                                                                \
         SEC("kretprobe/" #fn) int kr_##fn(struct pt_regs *ctx) {                                         \
+                u64 a0 __attribute__((unused)) = 0; /* not known any more */                             \
                 s64 ret __attribute__((unused)) = (s64) PT_REGS_RC(ctx);                                 \
                 leave;                                                                                   \
                 return 0;                                                                                \

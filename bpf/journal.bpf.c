@@ -99,8 +99,10 @@ int BPF_PROG(commit_logging, journal_t *journal, transaction_t *transaction) {
 
         hit(PROBE_COMMIT_LOGGING);
         SET_ONCE(tx, logging_ns);
-        if (t)
+        if (t) {
                 t->flush_ns = 0; /* from here on: when the thread submits the commit record */
+                t->data_wait_ns = t->data_wait_end_ns = 0;
+        }
         return 0;
 }
 
@@ -110,8 +112,11 @@ int BPF_PROG(commit_end, journal_t *journal, transaction_t *transaction) {
         struct tx *tx = commit_tx(journal, transaction, false);
 
         hit(PROBE_COMMIT_END);
-        if (tx && t && !tx->record_ns)
+        if (tx && t && !tx->record_ns) {
                 tx->record_ns = t->flush_ns;
+                tx->data_wait_ns = t->data_wait_ns;
+                tx->data_wait_end_ns = t->data_wait_end_ns;
+        }
         SET_ONCE(tx, end_ns);
         if (t)
                 t->superblock_ns = 0; /* written within the commit: belongs to no other */

@@ -139,6 +139,7 @@ struct task_op {
         bool sync_open; /* inside the filesystem's sync function */
         bool sync_done; /* edges are valid */
         bool has_held_bios;
+        bool datasync; /* as the filesystem was told */
         bool held;      /* a sync that belongs to a direct write still to complete in this task */
         u32 opener;
         u32 seen; /* programs that saw the opening event, see me() */
@@ -162,6 +163,9 @@ struct task_op {
         u64 lock_inode; /* whose lock this task waited for, before an operation could open */
         u64 lock_start_ns;
         u64 lock_end_ns;
+        u64 completing; /* the struct iomap_dio that this task completes */
+        u64 data_wait_ns;     /* journal's thread: waited for ordered data from here */
+        u64 data_wait_end_ns; /* to here */
         u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */
         bool throttled; /* balance_dirty_pages() decided to sleep */
         u64 journal;    /* that this task waits for */
@@ -274,18 +278,17 @@ struct {
         __type(value, struct dirtier);
 } dirtiers SEC(".maps");
 
-/* Direct I/O that completes on this CPU, where only the function's entry knows which. */
+/* Direct I/O that is being completed, by its struct iomap_dio, which is gone when the function returns. */
 struct completing {
         u64 kiocb;
-        s64 error;
-        u32 is_sync;
-        u32 pad;
+        u64 is_sync;
 };
 
 struct {
-        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-        __uint(max_entries, 1);
-        __type(key, u32);
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, INFLIGHT_DIO_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
         __type(value, struct completing);
 } completing SEC(".maps");
 
@@ -336,6 +339,7 @@ const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an en
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
 const volatile bool have_dio_complete = true;
+const volatile bool btrfs_syncs_after_dio = false; /* before 6.6 */
 const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */

@@ -24,8 +24,9 @@ static inline u64 mapping_completed(u64 mapping) {
         return slot && slot->mapping == mapping ? slot->completed_ns : 0;
 }
 
-static inline void sync_begin(struct task_op *t, struct file *file, u64 now) {
+static inline void sync_begin(struct task_op *t, struct file *file, bool datasync, u64 now) {
         t->sync_open = true;
+        t->datasync = datasync;
         t->edge[EDGE_BEGIN] = now;
         t->mapping = (u64) BPF_CORE_READ(file, f_mapping);
         t->writepages_ns = 0;
@@ -51,7 +52,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
 
                 if ((task->flags & PF_KTHREAD) || (c != SYSCALL_FSYNC && c != SYSCALL_FDATASYNC)) {
                         if (!t->sync_open)
-                                sync_begin(t, file, now);
+                                sync_begin(t, file, datasync, now);
                         return 0;
                 }
         }
@@ -67,7 +68,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
         t->key.dev = inode->i_sb->s_dev;
         t->run_delay_ns = task->sched_info.run_delay;
         sync_classify(t, task, inode, datasync);
-        sync_begin(t, file, now);
+        sync_begin(t, file, datasync, now);
 
         return 0;
 }
@@ -116,13 +117,12 @@ static inline bool sync_commit_edges(struct task_op *t, struct inode *inode, u64
 
 static inline void sync_edges(struct task_op *t, struct inode *inode, u64 now) {
         u64 begin = t->edge[EDGE_BEGIN], completed = mapping_completed(t->mapping), data_end;
-        bool datasync = t->key.op != OP_FSYNC;
 
         data_end = max_u64(begin, t->writepages_ns);
         if (completed > data_end && completed <= now)
                 data_end = completed;
         t->edge[EDGE_END] = now;
-        if (!sync_commit_edges(t, inode, data_end, now, datasync)) {
+        if (!sync_commit_edges(t, inode, data_end, now, t->datasync)) {
                 data_end = t->flush_ns > begin ? t->flush_ns : now;
                 t->edge[EDGE_JOURNAL_START] = data_end;
                 t->edge[EDGE_JOURNAL_END] = data_end;

@@ -19,5 +19,13 @@ static inline void add_steps(struct task_op *t, struct tx *tx, u64 low, u64 high
         add_step(t, STEP_LOCKED, tx->start_ns, tx->flushing_ns, low, high);
         add_step(t, STEP_FLUSHING, tx->flushing_ns, tx->logging_ns, low, high);
         add_step(t, STEP_LOG, tx->logging_ns, tx->record_ns ?: tx->end_ns, low, high);
+        /* The wait for ordered data is between: after the log blocks have been submitted. */
+        if (tx->data_wait_ns && tx->data_wait_end_ns) {
+                u64 wait = overlap(tx->data_wait_ns, tx->data_wait_end_ns, low, high);
+
+                wait = min_u64(wait, t->step_ns[STEP_LOG]);
+                t->step_ns[STEP_LOG] -= wait;
+                t->step_ns[STEP_FLUSHING] += wait;
+        }
         add_step(t, STEP_RECORD, tx->record_ns, tx->end_ns, low, high);
 }

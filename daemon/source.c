@@ -182,6 +182,8 @@ const BlindSpot blind_spots[] = {
         { TP_ONLY, -1, "other filesystems",
           "Sync operations are seen on ext4 only; on xfs, btrfs, overlayfs, NFS, FUSE, ZFS and others just their direct "
           "I/O through iomap and their requests are." },
+        { TP_ONLY, -1, "flushing step",
+          "The journal waits for most ordered data after it has begun to log: that part of flushing shows as log." },
         { TP_ONLY, -1, "fs phase",
           "Time in the filesystem's own code cannot be told from waiting for data or the journal." },
         { TP_ONLY, -1, "admission phase",

@@ -83,6 +83,7 @@ const ProbeDef probe_table[] = {
         FN(BTRFS_WAIT_ORDERED_RANGE, "btrfs-data-wait", btrfs_wait_ordered_range, OPTIONAL),
         FN(WB_WAIT_FOR_COMPLETION, "flusher-wait", wb_wait_for_completion, EXPECTED),
         FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, OPTIONAL),
+        FN(FINISH_INODE_DATA, "ordered-data-wait", jbd2_journal_finish_inode_data_buffers, OPTIONAL),
         FN(EXT4_FC_COMMIT, "ext4-fast-commit", ext4_fc_commit, OPTIONAL),
         FN(XFS_LOG_FORCE_SEQ, "xfs-log-force-seq", xfs_log_force_seq, OPTIONAL),
         FN(XFS_LOG_FORCE, "xfs-log-force", xfs_log_force, OPTIONAL),

@@ -82,9 +82,10 @@ def test_writeback_throttle(t):
     # It throttles writes for the sake of reads; direct writes it lets pass.
     reader = lab.start_workload(lab.unit_name('reader'), 'dread', mount_point / 'cold', count=200, rate=20)
     unit = lab.unit_name()
-    seen = lab.workload(unit, 'fdatasync', mount_point / 'file', threads=THREADS, count=N, write=4096)
+    # It takes some tenths of a second until it begins.
+    seen = lab.workload(unit, 'fdatasync', mount_point / 'file', threads=THREADS, count=4 * N, write=4096)
     reader.stop()
-    in_device = THREADS * N * 3 * DELAY_NSEC
+    in_device = THREADS * 4 * N * 3 * DELAY_NSEC
     if seen['sumNSec'] < 2 * in_device:
         skip(f'it does not throttle this: {seen}')
     check_admitted(unit, disk, seen, 0.8 * (seen['sumNSec'] - in_device))

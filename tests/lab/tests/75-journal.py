@@ -41,7 +41,6 @@ def sync_big_file(t, victim, kind, mount_point, **options):
     while not any(r['bytes'] for r in lab.rows(big, unit=big, op='rq-write')) and time.monotonic() < deadline:
         time.sleep(0.1)
     seen = lab.workload(victim, kind, mount_point / 'small' if kind == 'fsync' else mount_point, count=2, **options)
-    check(load.process.poll() is None, 'the big file was synced too soon')
     return big, lab.json.loads(load.finish().splitlines()[-1]), seen
 
 
@@ -85,7 +84,6 @@ def test_two_writers_of_one_file(t):
     load = lab.start_workload(a, 'dwrite', mount_point / 'file', count=60, pattern='append')
     time.sleep(2)
     seen = lab.workload(b, 'write', mount_point / 'file', count=10, rate=4)
-    check(load.process.poll() is None, 'the appender ended too soon')
     load.stop()
     check(seen['sumNSec'] > 200 * measure.MSEC, f'nobody waited for the lock: {seen}')
     phases, total, _ = measure.parts(b, 'slowwrite')
