@@ -324,6 +324,7 @@ struct meta {
         unsigned int abi;
         unsigned int generation;
         unsigned int tier;    /* enum tier */
+        unsigned int modules; /* bit per symbol of modules, other than functions to attach to, that was there */
         unsigned int options; /* what the loader was asked for, and which tier */
         char wanted_tier[16];
         char tier_reason[TIER_REASON_LEN]; /* why it is not a better one */

@@ -339,7 +339,9 @@ struct bio {
         unsigned int bi_opf;
         struct bvec_iter bi_iter;
         struct blkcg_gq *bi_blkg;
-        unsigned short bi_vcnt;
+        void *bi_end_io;
+        void *bi_private;
+        void *bi_pool;
         struct bio_vec *bi_io_vec;
 };
 
@@ -385,5 +387,20 @@ struct transaction_s {
         unsigned int t_tid;
 };
 typedef struct transaction_s transaction_t;
+
+/* fs/btrfs/btrfs_inode.h, fs/btrfs/bio.h: in the module's BTF */
+struct btrfs_inode {
+        struct inode vfs_inode;
+};
+
+struct btrfs_bio {
+        struct btrfs_inode *inode;
+        struct bio bio;
+};
+
+/* drivers/md/dm-crypt.c: likewise */
+struct dm_crypt_io {
+        struct bio *base_bio;
+};
 
 #pragma clang attribute pop

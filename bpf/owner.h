@@ -6,6 +6,35 @@
 #include "maps.h"
 
 extern const void aio_fsync_work __ksym __weak;
+extern const void btrfs_bioset __ksym __weak;
+extern const void crypt_endio __ksym __weak;
+
+/* dm-crypt writes pages of its own, filled from those of the bio that it was given. */
+static inline struct bio *bio_behind_crypt(struct bio *bio) {
+        struct dm_crypt_io *io;
+
+        if (!bpf_core_type_exists(struct dm_crypt_io) || !&crypt_endio ||
+            BPF_CORE_READ(bio, bi_end_io) != &crypt_endio)
+                return bio;
+
+        io = BPF_CORE_READ(bio, bi_private);
+
+        return BPF_CORE_READ(io, base_bio);
+}
+
+/* The file that a bio of btrfs is for, whose pages are not the file's own when they are compressed. */
+static inline struct inode *bio_btrfs_inode(struct bio *bio) {
+        struct btrfs_bio *bbio;
+        struct btrfs_inode *inode;
+
+        if (!bpf_core_field_exists(struct btrfs_bio, inode) || !&btrfs_bioset ||
+            BPF_CORE_READ(bio, bi_pool) != &btrfs_bioset)
+                return NULL;
+        bbio = (void *) bio - bpf_core_field_offset(struct btrfs_bio, bio);
+        inode = BPF_CORE_READ(bbio, inode);
+
+        return inode ? (void *) inode + bpf_core_field_offset(struct btrfs_inode, vfs_inode) : NULL;
+}
 
 enum worker_kind {
         WORKER_NONE, /* not a kernel thread */
@@ -112,6 +141,7 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
                         }
         }
 
+        bio = bio ? bio_behind_crypt(bio) : NULL;
         page = bio ? bio_first_page(bio) : NULL;
         if (!page)
                 return;
@@ -120,6 +150,8 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         host = NULL;
         if (mapping && !((u64) mapping & 3)) /* bits: anonymous, movable */
                 host = BPF_CORE_READ(mapping, host);
+        if (!host)
+                host = bio_btrfs_inode(bio);
         /* The filesystem's own metadata: first touched by whoever came first, so its page says nothing. */
         if (host && (BPF_CORE_READ(host, i_mode) & S_IFMT) == S_IFBLK)
                 return;

@@ -35,6 +35,9 @@ static const char *const admission_functions[] = {
  * for the next task's event on that CPU. */
 #define TRACEPOINT_SRCU "tracepoint_srcu"
 
+/* What the programs know of modules beside the functions that they attach to. */
+static const char *const module_symbols[] = { "btrfs_bioset", "crypt_endio" };
+
 struct Choice {
         bool may_function, may_tracepoint, may_fentry; /* by the tier that was asked for */
         bool no_fentry;                                /* the kernel refuses all of them */
@@ -84,6 +87,11 @@ static void want_symbol(Choice *c, const char *name) {
                 c->symbols[c->n_symbols++].name = name;
 }
 
+static void want_data(Choice *c, const char *name) {
+        want_symbol(c, name);
+        c->symbols[c->n_symbols - 1].data = true;
+}
+
 int choice_read_kernel(Choice *c) {
         _cleanup_free_ char *root = NULL;
         struct stat st;
@@ -99,8 +107,9 @@ int choice_read_kernel(Choice *c) {
                         want_symbol(c, probe_table[i].target);
         for (size_t i = 0; i < ELEMENTSOF(admission_functions); i++)
                 want_symbol(c, admission_functions[i]);
-        want_symbol(c, TRACEPOINT_SRCU);
-        c->symbols[c->n_symbols - 1].data = true;
+        for (size_t i = 0; i < ELEMENTSOF(module_symbols); i++)
+                want_data(c, module_symbols[i]);
+        want_data(c, TRACEPOINT_SRCU);
         r = symbols_read(c->symbols, c->n_symbols);
         if (r < 0)
                 log_debug_errno(r, "Cannot read /proc/kallsyms, doing without functions: %m");
@@ -292,6 +301,19 @@ bool choice_refuse(Choice *c, const char *program, int error, const char *reason
         }
 
         return false;
+}
+
+unsigned choice_modules(const Choice *c) {
+        unsigned mask = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(module_symbols); i++) {
+                const Symbol *s = symbols_find(c->symbols, c->n_symbols, module_symbols[i]);
+
+                if (s && s->found)
+                        mask |= 1U << i;
+        }
+
+        return mask;
 }
 
 bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present) {

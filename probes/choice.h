@@ -35,6 +35,9 @@ void choice_make_twin(struct iolat_bpf *skel, unsigned n);
  * Returns false if that is no use, because it is unknown or nothing would be taken. */
 bool choice_refuse(Choice *c, const char *program, int error, const char *reason);
 
+/* Which modules are there that the programs know more of than functions to attach to; bits for struct meta. */
+unsigned choice_modules(const Choice *c);
+
 /* Whether a module has brought the function of a probe that was absent for want of it. */
 bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present);
 

@@ -379,6 +379,7 @@ static int write_meta(Generation *g) {
         m.generation = g->number;
         m.tier = choice_tier(g->choice);
         snprintf(m.tier_reason, sizeof(m.tier_reason), "%s", choice_tier_reason(g->choice));
+        m.modules = choice_modules(g->choice);
         m.options = g->wanted_options;
         snprintf(m.wanted_tier, sizeof(m.wanted_tier), "%s", g->wanted_tier);
         m.build = generation_build_hash();

@@ -79,7 +79,8 @@ static int make_generation(Loader *l) {
 static bool is_up_to_date(Loader *l, const struct meta *meta) {
         return l->generation.share_maps && !l->options->force && meta->build == generation_build_hash() &&
                 meta->options == l->options->wanted && streq(meta->wanted_tier, l->options->tier) &&
-                meta->generation == l->generation.current && !finds_more(l);
+                meta->generation == l->generation.current && !(choice_modules(l->choice) & ~meta->modules) &&
+                !finds_more(l);
 }
 
 static int load_once(const LoaderOptions *options) {
