@@ -7,6 +7,7 @@
 
 extern const void aio_fsync_work __ksym __weak;
 extern const void btrfs_bioset __ksym __weak;
+extern const void btrfs_compressed_bioset __ksym __weak;
 extern const void crypt_endio __ksym __weak;
 
 /* dm-crypt writes pages of its own, filled from those of the bio that it was given. */
@@ -26,9 +27,13 @@ static inline struct bio *bio_behind_crypt(struct bio *bio) {
 static inline struct inode *bio_btrfs_inode(struct bio *bio) {
         struct btrfs_bio *bbio;
         struct btrfs_inode *inode;
+        void *pool;
 
-        if (!bpf_core_field_exists(struct btrfs_bio, inode) || !&btrfs_bioset ||
-            BPF_CORE_READ(bio, bi_pool) != &btrfs_bioset)
+        if (!bpf_core_field_exists(struct btrfs_bio, inode))
+                return NULL;
+        pool = BPF_CORE_READ(bio, bi_pool);
+        if (!(&btrfs_bioset && pool == &btrfs_bioset) &&
+            !(&btrfs_compressed_bioset && pool == &btrfs_compressed_bioset))
                 return NULL;
         bbio = (void *) bio - bpf_core_field_offset(struct btrfs_bio, bio);
         inode = BPF_CORE_READ(bbio, inode);
