@@ -378,6 +378,24 @@ static void test_garbage(void **state) {
         }
 }
 
+static void test_operations(void **state) {
+        Config c;
+
+        c = load_text("[Daemon]\nOperations=write, read\nDirtyTracking=Yes\n");
+        assert_true(c.op_write && c.op_read && c.dirty_tracking);
+        c = load_text("[Daemon]\nOperations=read\n");
+        assert_true(!c.op_write && c.op_read && !c.dirty_tracking);
+        c = load_text("[Daemon]\nOperations=read\nOperations=\nDirtyTracking=1\nDirtyTracking=\n");
+        assert_true(!c.op_write && !c.op_read && !c.dirty_tracking);
+        assert_int_equal(n_messages, 0);
+
+        c = load_text("[Daemon]\nOperations=write fsync\nDirtyTracking=maybe\n");
+        assert_true(!c.op_write && !c.op_read && !c.dirty_tracking);
+        assert_int_equal(n_messages, 2);
+        check_warning(0, "file.conf:2:", "Operations=write fsync is not a valid list of operations");
+        check_warning(1, "file.conf:3:", "DirtyTracking=maybe is not a valid boolean");
+}
+
 static void test_tiers(void **state) {
         for (int i = 0; i < _CONFIG_TIER_MAX; i++)
                 assert_int_equal(config_tier_from_string(config_tier_to_string(i)), i);
@@ -404,5 +422,6 @@ DEFINE_TEST_MAIN(
         WITH_DIR(test_alert_below_record),
         WITH_DIR(test_unreadable),
         WITH_DIR(test_garbage),
+        WITH_DIR(test_operations),
         cmocka_unit_test(test_tiers),
 )
