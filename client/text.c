@@ -154,7 +154,9 @@ char *text_ellipsize(const char *s, size_t width) {
                 used += w;
                 end += n;
         }
-        if (asprintf(&cut, "%.*s%s", (int) (end - s), s, dots) < 0)
+        /* Where not even the three dots fit, as many as do. */
+        if (asprintf(&cut, "%.*s%.*s", (int) (end - s), s, (int) (room == 0 && !term_utf8() ? width : strlen(dots)),
+                     dots) < 0)
                 return NULL;
 
         return cut;
