@@ -3,7 +3,7 @@
 
 #include "histogram.h"
 
-static void buckets_add(unsigned long long *dst, const unsigned long long *src, size_t n) {
+static void numbers_add(unsigned long long *dst, const unsigned long long *src, size_t n) {
         for (size_t i = 0; i < n; i++)
                 dst[i] += src[i];
 }
@@ -12,14 +12,31 @@ void hist_full_add(struct hist_full *dst, const struct hist_full *src) {
         dst->count += src->count;
         dst->sum_ns += src->sum_ns;
         dst->max_ns = MAX(dst->max_ns, src->max_ns);
-        buckets_add(dst->bucket, src->bucket, BUCKETS_FULL);
+        numbers_add(dst->bucket, src->bucket, BUCKETS_FULL);
 }
 
 void hist_short_add(struct hist_short *dst, const struct hist_short *src) {
         dst->count += src->count;
         dst->sum_ns += src->sum_ns;
         dst->max_ns = MAX(dst->max_ns, src->max_ns);
-        buckets_add(dst->bucket, src->bucket, BUCKETS_SHORT);
+        numbers_add(dst->bucket, src->bucket, BUCKETS_SHORT);
+}
+
+void op_value_add(struct op_value *dst, const struct op_value *src) {
+        dst->errors += src->errors;
+        numbers_add(dst->step_ns, src->step_ns, _STEP_MAX);
+        hist_full_add(&dst->total, &src->total);
+        for (size_t i = 0; i < _PHASE_MAX; i++)
+                hist_short_add(&dst->phase[i], &src->phase[i]);
+}
+
+void rq_value_add(struct rq_value *dst, const struct rq_value *src) {
+        dst->errors += src->errors;
+        dst->bytes += src->bytes;
+        dst->untimed += src->untimed;
+        numbers_add(dst->owned_bytes, src->owned_bytes, _OWNED_BY_MAX);
+        hist_full_add(&dst->queue, &src->queue);
+        hist_full_add(&dst->device, &src->device);
 }
 
 static uint64_t quantile(const unsigned long long *bucket, size_t n, bucket_u64 (*upper)(unsigned), uint64_t max,

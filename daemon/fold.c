@@ -56,12 +56,7 @@ static int fold_op(Fold *f, const Series *s, uint64_t from, uint64_t to) {
         }
         if (sum.folded_from != from) { /* else an attempt before this one failed in the middle */
                 sum.folded_from = from;
-                sum.errors += v.errors;
-                for (size_t k = 0; k < _STEP_MAX; k++)
-                        sum.step_ns[k] += v.step_ns[k];
-                hist_full_add(&sum.total, &v.total);
-                for (size_t k = 0; k < _PHASE_MAX; k++)
-                        hist_short_add(&sum.phase[k], &v.phase[k]);
+                op_value_add(&sum, &v);
                 if (bpf_map_update_elem(f->maps->ops, &target, &sum, BPF_ANY) < 0)
                         return -errno;
         }
@@ -82,13 +77,7 @@ static int fold_rq(Fold *f, const Series *s, uint64_t from, uint64_t to) {
         }
         if (sum.folded_from != from) { /* else an attempt before this one failed in the middle */
                 sum.folded_from = from;
-                sum.errors += v.errors;
-                sum.bytes += v.bytes;
-                sum.untimed += v.untimed;
-                for (size_t k = 0; k < _OWNED_BY_MAX; k++)
-                        sum.owned_bytes[k] += v.owned_bytes[k];
-                hist_full_add(&sum.queue, &v.queue);
-                hist_full_add(&sum.device, &v.device);
+                rq_value_add(&sum, &v);
                 if (bpf_map_update_elem(f->maps->rqs, &target, &sum, BPF_ANY) < 0)
                         return -errno;
         }

@@ -251,12 +251,7 @@ int series_read_op(SeriesTable *t, const Series *s, bool current, struct op_valu
                                 continue;
                         return -errno;
                 }
-                ret->errors += v.errors;
-                for (size_t k = 0; k < _STEP_MAX; k++)
-                        ret->step_ns[k] += v.step_ns[k];
-                hist_full_add(&ret->total, &v.total);
-                for (size_t k = 0; k < _PHASE_MAX; k++)
-                        hist_short_add(&ret->phase[k], &v.phase[k]);
+                op_value_add(ret, &v);
         }
 
         return 0;
@@ -275,13 +270,7 @@ int series_read_rq(SeriesTable *t, const Series *s, bool current, struct rq_valu
                                 continue;
                         return -errno;
                 }
-                ret->errors += v.errors;
-                ret->bytes += v.bytes;
-                ret->untimed += v.untimed;
-                for (size_t k = 0; k < _OWNED_BY_MAX; k++)
-                        ret->owned_bytes[k] += v.owned_bytes[k];
-                hist_full_add(&ret->queue, &v.queue);
-                hist_full_add(&ret->device, &v.device);
+                rq_value_add(ret, &v);
         }
 
         return 0;
