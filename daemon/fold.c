@@ -5,9 +5,6 @@
 #include "histogram.h"
 #include "names.h"
 
-/* Late writeback of a dead cgroup must have ended before its element is removed. */
-#define FOLD_AFTER_NS (120 * NSEC_PER_SEC)
-
 enum {
         FOLD_OWNERS_MAX = 512, /* in one go, so that queries do not have to wait */
 };
@@ -17,6 +14,7 @@ typedef struct Fold {
         OwnerTable *owners;
         Maps *maps;
         uint64_t now_ns;
+        uint64_t after_ns;
         struct {
                 uint64_t id;
                 uint64_t died_ns;
@@ -110,7 +108,7 @@ static int fold_owner(Fold *f, uint64_t from, uint64_t to) {
 static int find_dead(const Owner *o, void *userdata) {
         Fold *f = userdata;
 
-        if (!(o->id & OWNER_FOLDED) && o->died_ns && f->now_ns > o->died_ns + FOLD_AFTER_NS &&
+        if (!(o->id & OWNER_FOLDED) && o->died_ns && f->now_ns > o->died_ns + f->after_ns &&
             f->n_victims < FOLD_OWNERS_MAX) {
                 f->victims[f->n_victims].id = o->id;
                 f->victims[f->n_victims++].died_ns = o->died_ns;
@@ -137,8 +135,9 @@ static int compare_died(const void *a, const void *b) {
         return x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
-int fold_dead(SeriesTable *series, OwnerTable *owners, Maps *maps, uint64_t now_ns, uint64_t max_units) {
-        Fold f = { .series = series, .owners = owners, .maps = maps, .now_ns = now_ns };
+int fold_dead(SeriesTable *series, OwnerTable *owners, Maps *maps, uint64_t now_ns, uint64_t after_ns,
+              uint64_t max_units) {
+        Fold f = { .series = series, .owners = owners, .maps = maps, .now_ns = now_ns, .after_ns = after_ns };
         int n = 0, r;
         size_t surplus;
         uint64_t to;

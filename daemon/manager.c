@@ -160,14 +160,14 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
 
         r = manager_refresh(m);
         if (r >= 0)
-                r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->config.max_units);
+                r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->fold_after_ns, m->config.max_units);
         if (r < 0)
                 log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
         else if (r > 0)
                 m->refreshed_ns = 0;
         prefetch_descriptions(m);
 
-        (void) sd_event_source_set_time_relative(s, HOUSEKEEPING_INTERVAL_US);
+        (void) sd_event_source_set_time_relative(s, m->housekeeping_us);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 
         return 0;
@@ -224,7 +224,7 @@ static int setup_events(Manager *m) {
         if (r >= 0)
                 r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload, m);
         if (r >= 0)
-                r = sd_event_add_time_relative(m->event, &m->housekeeping, CLOCK_MONOTONIC, HOUSEKEEPING_INTERVAL_US,
+                r = sd_event_add_time_relative(m->event, &m->housekeeping, CLOCK_MONOTONIC, m->housekeeping_us,
                                                USEC_PER_SEC, on_housekeeping, m);
         if (r < 0)
                 return r;
@@ -326,6 +326,12 @@ int manager_new(Manager **ret, const ManagerOptions *options) {
         if (!m)
                 return log_oom();
         m->options = *options;
+        m->fold_after_ns = FOLD_AFTER_NS;
+        m->housekeeping_us = HOUSEKEEPING_INTERVAL_US;
+        if (secure_getenv("IOLAT_TEST_HURRY")) { /* tests do not wait for minutes */
+                m->fold_after_ns = NSEC_PER_SEC;
+                m->housekeeping_us = USEC_PER_SEC / 4;
+        }
         m->maps = MAPS_NULL;
 
         r = load_config(m);

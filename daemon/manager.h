@@ -40,6 +40,8 @@ struct Manager {
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
         uint64_t refreshed_ns;
+        uint64_t fold_after_ns;
+        uint64_t housekeeping_us;
         uint64_t alerts_dropped;
 };
 
