@@ -7,7 +7,6 @@ import os
 import pathlib
 import tempfile
 
-import disks
 import lab
 from harness import check, diagnose, run, wait_for
 

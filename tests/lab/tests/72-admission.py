@@ -6,6 +6,7 @@
 device takes for a request stays what it is."""
 
 import contextlib
+import json
 
 import disks
 import lab
@@ -80,7 +81,7 @@ def test_writeback_throttle(t):
     except OSError as e:
         skip(f'no writeback throttle on this disk: {e}')
     # It throttles writes for the sake of reads; direct writes it lets pass.
-    reader = lab.start_workload(lab.unit_name('reader'), 'dread', mount_point / 'cold', count=200, rate=20)
+    reader = lab.start_workload(lab.unit_name('reader'), 'dread', mount_point / 'cold', count=2000, rate=20)
     unit = lab.unit_name()
     # It takes some tenths of a second until it begins.
     seen = lab.workload(unit, 'fdatasync', mount_point / 'file', threads=THREADS, count=4 * N, write=4096)
@@ -100,7 +101,7 @@ def test_limit_of_a_unit(t):
                     'sleep 1 && exec "$@"', 'sh', *command)
     free = lab.workload(lab.unit_name('free'), 'dwrite', mount_point / 'other', count=32, block='64K', prepare='2M')
     out = load.finish()
-    seen = lab.json.loads(out.splitlines()[-1])
+    seen = json.loads(out.splitlines()[-1])
     diagnose(f'limited {measure.msec(seen["sumNSec"])}, free {measure.msec(free["sumNSec"])}')
     check(seen['sumNSec'] > measure.SEC, f'it was not limited: {seen}')
     phases, total = admission(unit)

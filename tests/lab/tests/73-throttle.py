@@ -5,6 +5,7 @@
 """Writers that are held back because too many pages are dirty: in the whole system, and in one unit with
 MemoryHigh=."""
 
+import json
 import time
 
 import disks
@@ -40,8 +41,8 @@ def test_low_dirty_bytes(t):
     time.sleep(1.5)
     loads = [lab.start_workload(victim, 'fsync', slow_mount / 'victim', count=5, rate=2, write=4096),
              lab.start_workload(elsewhere, 'fsync', other_mount / 'else', count=10, rate=4, write=4096)]
-    victim_seen, elsewhere_seen = (lab.json.loads(u.finish().splitlines()[-1]) for u in loads)
-    seen = lab.json.loads(load.finish().splitlines()[-1])
+    victim_seen, elsewhere_seen = (json.loads(u.finish().splitlines()[-1]) for u in loads)
+    seen = json.loads(load.finish().splitlines()[-1])
     elapsed = time.monotonic_ns() - began
     check(seen['sumNSec'] > measure.SEC, f'it was not held back: {seen}')
 
@@ -75,7 +76,7 @@ def test_memory_high_of_a_unit(t):
     load = lab.Unit(hog, '--property=MemoryHigh=16M', '--property=IOAccounting=yes', *command)
     time.sleep(1.5)
     victim_seen = lab.workload(victim, 'fsync', mount_point / 'victim', count=5, rate=2, write=4096)
-    seen = lab.json.loads(load.finish().splitlines()[-1])
+    seen = json.loads(load.finish().splitlines()[-1])
     phases, total, _ = measure.parts(hog, 'slowwrite')
     what = f'slowwrite: {measure.msec(total)} of {measure.msec(seen["sumNSec"])} in write(2): {measure.show(phases)}'
     diagnose(what)

@@ -115,8 +115,8 @@ def test_hot(t, how):
             diagnose(f'{what} for {N} operations: {json.dumps(now)}')
             if what not in least or sum(now.values()) < sum(least[what].values()):
                 least[what] = now
-    # Each handle runs two programs.
-    for what, limit in (('shown', AT_MOST + stamps), ('run', AT_MOST + 2 * stamps)):
+    # A handle runs two programs, of which one can be there three times, where the kernel may skip it.
+    for what, limit in (('shown', AT_MOST + stamps), ('run', AT_MOST + 4 * stamps)):
         check(sum(least[what].values()) <= limit,
               f'{what} at least {sum(least[what].values())} times for {N} operations: {least[what]}')
 

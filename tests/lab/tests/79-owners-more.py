@@ -13,7 +13,7 @@ import time
 import disks
 import lab
 import measure
-from harness import cases, check, diagnose, equal, run, skip, wait_for
+from harness import cases, check, diagnose, equal, run, wait_for
 
 SIZE = 16 << 20
 SHARE = 0.99

@@ -5,6 +5,7 @@
 """A sync that fails is counted as an error in its row, and leaves a stall record of its own kind."""
 
 import contextlib
+import json
 import pathlib
 import time
 
@@ -132,7 +133,7 @@ def test_no_space_below(t):
     mount_point = t.enter(measure.mounted(disk, 'ext4'))
     unit = lab.unit_name()
     # Which errors these are the kernel decides: the first one is ENOSPC, then the journal may have failed as well.
-    said = lab.json.loads(lab.Unit(unit, 'python3', '-c', FILLER, mount_point / 'file').finish())
+    said = json.loads(lab.Unit(unit, 'python3', '-c', FILLER, mount_point / 'file').finish())
     check('ENOSPC' in said['errors'] or 'EIO' in said['errors'], f'nothing failed: {said}')
     check_errors(unit, 'fsync', {'count': said['count'], 'errors': len(said['errors'])}, *said['errors'])
 
@@ -170,7 +171,7 @@ def test_journal_has_the_failure(t):
 
     def entries():
         out = run('journalctl', '-q', '-b', '-o', 'json', '-u', 'iolatd', check=False).stdout
-        return [e for e in map(lab.json.loads, out.splitlines()) if unit in str(e.get('MESSAGE'))]
+        return [e for e in map(json.loads, out.splitlines()) if unit in str(e.get('MESSAGE'))]
     found = wait_for(entries, 15, f'an entry about {unit}')
     diagnose(str([e['MESSAGE'] for e in found]))
     check(any('EIO' in str(e.values()) or 'Input/output' in str(e.values()) for e in found), f'no error in {found}')

@@ -97,7 +97,8 @@ def test_delay_is_named(t, case):
             if op in ON_DIRECTORY and lab.is_blind(op):
                 continue
             unit = lab.unit_name(op)
-            seen = lab.workload(unit, work, mount_point if op in ON_DIRECTORY else mount_point / op, count=N, **options)
+            path = mount_point if op in ON_DIRECTORY else mount_point / op
+            seen = lab.workload(unit, work, path, count=N, **options)
             if seen['minNSec'] < 0.9 * DELAY_NSEC:
                 problems.append(f'there was no delay: {seen}')
                 continue

@@ -28,7 +28,8 @@ def test_not_doubled(t):
     lab.workload(unit, 'fsync', upper / 'file', count=N, write=4096, pattern='append')
     lab.expect_counts(unit, {'fsync': N})
 
-    rows = [r for r in lab.rows(phase='total') if r['op'] in lab.SYNC_OPS and r['device'] in (loop.device, below.device)]
+    devices = (loop.device, below.device)
+    rows = [r for r in lab.rows(phase='total') if r['op'] in lab.SYNC_OPS and r['device'] in devices]
     diagnose(str({(r['unit'], r['op'], r['device'], r['origin']): r['count'] for r in rows}))
     equal({r['device'] for r in rows if r['unit'] == unit}, {loop.device}, 'file systems of the unit')
     of_worker = [r for r in rows if r['device'] == below.device and r['origin'] == 'loop']
