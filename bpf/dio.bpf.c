@@ -165,24 +165,6 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
                 op_forget(t);
 }
 
-/* btrfs syncs an O_(D)SYNC write itself, after the direct I/O is complete, where others do so within: the operation
- * goes on as if vfs_fsync_range() had opened it, and ends with that. */
-static inline bool dio_goes_on(struct task_op *t, u64 id, int error, u64 now) {
-        struct kiocb *iocb = (struct kiocb *) id;
-        u64 io = now - t->start_ns;
-
-        if (!btrfs_syncs_after_dio || t->key.op != OP_SYNCWRITE || error < 0 ||
-            BPF_CORE_READ(iocb, ki_filp, f_inode, i_sb, s_magic) != BTRFS_SUPER_MAGIC)
-                return false;
-        for (int i = 0; i < PHASE_RUNQUEUE; i++)
-                io -= min_u64(t->phase_ns[i], io);
-        t->phase_ns[PHASE_IO] += io;
-        t->opener = OPENER_FUNCTION + PROBE_F_VFS_FSYNC_RANGE;
-        t->stack = ~0ULL; /* everything is nested in it */
-
-        return true;
-}
-
 static inline void dio_close(u64 id, bool is_sync, int error) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
@@ -193,7 +175,7 @@ static inline void dio_close(u64 id, bool is_sync, int error) {
         /* The struct kiocb tells which of the two it is: a synchronous one lives on its task's stack, at an address
          * that could have been an asynchronous one's before. */
         if (is_sync) {
-                if (t && t->opener == OPENER_DIO && t->identity == id && !dio_goes_on(t, id, error, now))
+                if (t && t->opener == OPENER_DIO && t->identity == id)
                         op_close(t, task, now, error, PHASE_IO);
                 return;
         }

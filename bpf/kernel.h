@@ -107,9 +107,6 @@ enum { O_DIRECT = 0200000 };
 enum { O_DIRECT = 040000 };
 #endif
 
-/* include/uapi/linux/magic.h */
-#define BTRFS_SUPER_MAGIC 0x9123683eUL
-
 enum { SB_FREEZE_LEVELS = 3 };
 
 /* include/linux/page-flags.h; relocated by name */
@@ -251,7 +248,6 @@ struct super_block {
         u32 s_dev;
         struct dentry *s_root;
         void *s_fs_info;
-        unsigned long s_magic;
         struct sb_writers s_writers;
 };
 

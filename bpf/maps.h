@@ -339,7 +339,6 @@ const volatile unsigned int rqf_flush_seq = 1 << 4; /* 6.1: a macro; later an en
 const volatile unsigned long long jiffy_ns = 0;
 const volatile bool have_rq_create = true;
 const volatile bool have_dio_complete = true;
-const volatile bool btrfs_syncs_after_dio = false; /* before 6.6 */
 const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */

@@ -237,8 +237,6 @@ static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation
         skel->rodata->dirty_tracking = c->info[PROBE_DIRTY].attached;
         skel->rodata->function_tier = c->tier == TIER_FUNCTION;
         skel->rodata->have_rq_create = c->info[PROBE_RQ_CREATE].attached;
-        skel->rodata->btrfs_syncs_after_dio = c->info[PROBE_DIO_COMPLETE].attached &&
-                c->info[PROBE_DIO_COMPLETE].attached != ATTACH_TP_BTF;
         skel->rodata->have_dio_complete = c->info[PROBE_DIO_COMPLETE].attached;
         skel->rodata->root_cgroup_id = c->root_cgroup_id;
         if (kernel_btf_enumerator(c->btf, "__RQF_FLUSH_SEQ", &v) >= 0 && v >= 0 && v < 32)
