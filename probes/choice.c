@@ -331,12 +331,18 @@ bool choice_needs_twins(const Choice *c) {
                 secure_getenv("IOLAT_TEST_TWINS");
 }
 
+bool choice_has_twin(const ProbeDef *def) {
+        return def->probe != PROBE_HANDLE_STATS && def->probe != PROBE_HANDLE_INODE;
+}
+
 void choice_make_twin(struct iolat_bpf *skel, unsigned n) {
         _Static_assert((CHOICE_TWINS + 1) * GENERATION_BITS <= 32, "bits for all of them");
         skel->rodata->is_twin = true;
         skel->rodata->program_bit <<= GENERATION_BITS * n;
-        /* A plain counter cannot tell that it has seen an event before. */
-        bpf_program__set_autoload(skel->progs.handle_stats, false);
+        for (size_t i = 0; i < probe_table_size; i++)
+                if (!choice_has_twin(probe_table + i))
+                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, probe_table[i].program),
+                                                  false);
         bpf_program__set_autoload(skel->progs.handle_stats_stub, false);
 }
 

@@ -28,6 +28,10 @@ int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
 /* Whether this kernel skips events, so that each program has to be there twice. */
 bool choice_needs_twins(const Choice *c);
 
+/* Whether the probe is worth it, and can be there twice: a plain counter cannot tell that it has seen an event before,
+ * and an owner of some journal blocks is no great loss. */
+bool choice_has_twin(const ProbeDef *def);
+
 /* Makes the n-th further set (1 to CHOICE_TWINS) out of an object that choice_apply() has prepared. */
 void choice_make_twin(struct iolat_bpf *skel, unsigned n);
 

@@ -325,7 +325,7 @@ static void attach_twin(Generation *g, unsigned n) {
                 return;
         }
         for (size_t i = 0; i < probe_table_size; i++) {
-                if (!choice_has(g->choice, i) || probe_table[i].probe == PROBE_HANDLE_STATS)
+                if (!choice_has(g->choice, i) || !choice_has_twin(probe_table + i))
                         continue;
                 r = attach_probe(g, g->twin[n], probe_table + i, suffix);
                 if (r < 0)

@@ -81,7 +81,7 @@ vm_command() {
              -serial "file:$OUT/console" -device virtio-serial -chardev "$1" -device virtconsole,chardev=c
              -device virtio-rng-pci
              -kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd"
-             -append "console=ttyS0 root=/dev/vda rw quiet panic=-1 systemd.show_status=0"
+             -append "console=ttyS0 root=/dev/vda rw quiet panic=-1 systemd.show_status=0 tsc=reliable"
              -drive "file=$IMAGE/root.img,if=virtio,format=raw,cache=unsafe,snapshot=on"
              -drive "file=$OUT/payload.tar,if=virtio,format=raw,readonly=on"
              -drive "file=$OUT/scratch,if=virtio,format=raw,cache=unsafe,discard=unmap")
