@@ -9,16 +9,32 @@ extern const void aio_fsync_work __ksym __weak;
 extern const void btrfs_bioset __ksym __weak;
 extern const void btrfs_compressed_bioset __ksym __weak;
 extern const void crypt_endio __ksym __weak;
+extern const void bio_chain_endio __ksym __weak;
+
+enum { SPLITS_MAX = 3 };
+
+/* A bio that was cut off a larger one, which tells more: that is its private data then. */
+static inline struct bio *bio_unsplit(struct bio *bio) {
+        for (int i = 0; i < SPLITS_MAX; i++) {
+                if (!&bio_chain_endio || BPF_CORE_READ(bio, bi_end_io) != &bio_chain_endio)
+                        break;
+                bio = BPF_CORE_READ(bio, bi_private);
+        }
+
+        return bio;
+}
 
 /* dm-crypt writes pages of its own, filled from those of the bio that it was given. */
 static inline struct bio *bio_behind_crypt(struct bio *bio) {
         struct dm_crypt_io *io;
+        struct bio *whole;
 
-        if (!bpf_core_type_exists(struct dm_crypt_io) || !&crypt_endio ||
-            BPF_CORE_READ(bio, bi_end_io) != &crypt_endio)
+        if (!bpf_core_type_exists(struct dm_crypt_io) || !&crypt_endio)
                 return bio;
-
-        io = BPF_CORE_READ(bio, bi_private);
+        whole = bio_unsplit(bio);
+        if (BPF_CORE_READ(whole, bi_end_io) != &crypt_endio)
+                return bio;
+        io = BPF_CORE_READ(whole, bi_private);
 
         return BPF_CORE_READ(io, base_bio);
 }

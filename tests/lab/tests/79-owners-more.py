@@ -39,10 +39,18 @@ time.sleep(1000)
 setup = lab.Rig
 
 
+def generation():
+    out = run('/usr/lib/iolat/iolat-probes', 'show').stdout
+    return int(re.match(r'Generation (\d+),', out).group(1))
+
+
 @contextlib.contextmanager
 def dm_crypt(below):
     name = f'lab-crypt-{time.monotonic_ns()}'
-    disks.need_module('dm_crypt')
+    if not pathlib.Path('/sys/module/dm_crypt').exists():
+        before = generation()
+        disks.need_module('dm_crypt')
+        wait_for(lambda: generation() > before, 60, 'a generation that knows dm_crypt')
     sectors = int((below.sys / 'size').read_text())
     run('dmsetup', 'create', name, '--table',
         f'0 {sectors} crypt aes-xts-plain64 {"5a" * 32} 0 {below.node} 0')
