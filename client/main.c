@@ -31,6 +31,8 @@ enum {
         ARG_VERSION = 0x100,
         ARG_JSON,
         ARG_BY,
+        ARG_SINCE,
+        ARG_UNTIL,
         ARG_NO_LEGEND,
         ARG_NO_PAGER,
         ARG_SOCKET,
@@ -61,6 +63,7 @@ static void help(void) {
                "     --version           Show package version\n"
                "     --no-pager          Do not pipe output into a pager\n"
                "     --no-legend         Do not show headers and footers\n"
+               "  -b --boot              What is of this boot, which is everything\n"
                "  -H --host=[USER@]HOST  Operate on remote host\n"
                "  -M --machine=CONTAINER Operate on local container\n"
                "     --socket=PATH       Connect to this socket of iolatd\n"
@@ -165,6 +168,13 @@ static int parse_option(int c, const char *value, Options *o) {
         case 'a':
                 o->all = true;
                 return 0;
+        case 'b': /* the programs go with the kernel that they were loaded into: all there is, is of this boot */
+                return 0;
+        case ARG_SINCE:
+        case ARG_UNTIL:
+                log_error("There is no history yet that --since= and --until= could select from: all numbers are since "
+                          "the programs were loaded.");
+                return -EOPNOTSUPP;
         case 'n':
                 if (parse_count(value, UINT64_MAX - 1, &o->iterations) < 0 || o->iterations == 0)
                         return log_bad_value("The number of iterations must be a number above 0", value);
@@ -207,6 +217,9 @@ static int parse_argv(int argc, char **argv, Options *o) {
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "json", required_argument, NULL, ARG_JSON },
                 { "by", required_argument, NULL, ARG_BY },
+                { "boot", no_argument, NULL, 'b' },
+                { "since", required_argument, NULL, ARG_SINCE },
+                { "until", required_argument, NULL, ARG_UNTIL },
                 { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
                 { "no-pager", no_argument, NULL, ARG_NO_PAGER },
                 { "host", required_argument, NULL, 'H' },
@@ -220,7 +233,7 @@ static int parse_argv(int argc, char **argv, Options *o) {
         };
         int c, r;
 
-        while ((c = getopt_long(argc, argv, "hjaH:M:n:d:", options, NULL)) >= 0) {
+        while ((c = getopt_long(argc, argv, "hjabH:M:n:d:", options, NULL)) >= 0) {
                 if (c == 'h' || c == ARG_VERSION) {
                         (c == 'h' ? help : version)();
                         return 0;
