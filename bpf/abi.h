@@ -341,6 +341,7 @@ enum attach_kind {
         ATTACH_TP_BTF,
         ATTACH_FENTRY, /* and fexit */
         ATTACH_KPROBE, /* and kretprobe */
+        ATTACH_KPROBE_MULTI, /* and its return */
         _ATTACH_MAX,
 };
 

@@ -6,30 +6,30 @@
 #define RET ((s64) (int) ret)
 
 #if defined(__TARGET_ARCH_arm64)
-FUNCTION(__arm64_sys_fsync, 1, open_fd(ctx, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+FUNCTION(__arm64_sys_fsync, 1, open_fd(frame, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
          function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
-FUNCTION(__arm64_sys_fdatasync, 1, open_fd(ctx, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+FUNCTION(__arm64_sys_fdatasync, 1, open_fd(frame, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
          function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
-FUNCTION(__arm64_sys_syncfs, 1, open_fd(ctx, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+FUNCTION(__arm64_sys_syncfs, 1, open_fd(frame, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
          function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
 #else
-FUNCTION(__x64_sys_fsync, 1, open_fd(ctx, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
+FUNCTION(__x64_sys_fsync, 1, open_fd(frame, PROBE_F_SYS_FSYNC, OP_FSYNC, a0),
          function_close(PROBE_F_SYS_FSYNC, RET, PHASE_OTHER))
-FUNCTION(__x64_sys_fdatasync, 1, open_fd(ctx, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
+FUNCTION(__x64_sys_fdatasync, 1, open_fd(frame, PROBE_F_SYS_FDATASYNC, OP_FDATASYNC, a0),
          function_close(PROBE_F_SYS_FDATASYNC, RET, PHASE_OTHER))
-FUNCTION(__x64_sys_syncfs, 1, open_fd(ctx, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
+FUNCTION(__x64_sys_syncfs, 1, open_fd(frame, PROBE_F_SYS_SYNCFS, OP_SYNCFS, a0),
          function_close(PROBE_F_SYS_SYNCFS, RET, PHASE_OTHER))
 #endif
-FUNCTION(ksys_sync, 0, open_sync(ctx, PROBE_F_SYNC), function_close(PROBE_F_SYNC, 0, PHASE_OTHER))
+FUNCTION(ksys_sync, 0, open_sync(frame, PROBE_F_SYNC), function_close(PROBE_F_SYNC, 0, PHASE_OTHER))
 /* It only writes and waits for data. */
-FUNCTION(sync_file_range, 4, open_syncrange(ctx, PROBE_F_SYNC_FILE_RANGE, a0),
+FUNCTION(sync_file_range, 4, open_syncrange(frame, PROBE_F_SYNC_FILE_RANGE, a0),
          function_close(PROBE_F_SYNC_FILE_RANGE, RET, PHASE_DATA))
-FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(ctx, PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3, PHASE_OTHER)),
+FUNCTION(vfs_fsync_range, 4, (hit(PROBE_F_VFS_FSYNC_RANGE), open_file(frame, PROBE_F_VFS_FSYNC_RANGE, a0, (int) a3, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC_RANGE, RET, PHASE_OTHER))
-FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(ctx, PROBE_F_VFS_FSYNC, a0, (int) a1, PHASE_OTHER)),
+FUNCTION(vfs_fsync, 2, (hit(PROBE_F_VFS_FSYNC), open_file(frame, PROBE_F_VFS_FSYNC, a0, (int) a1, PHASE_OTHER)),
          function_close(PROBE_F_VFS_FSYNC, RET, PHASE_OTHER))
 
-#define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(ctx, probe, a0, (int) a3), leave_fs(probe, RET))
+#define FS_SYNC(fn, probe) FUNCTION(fn, 4, enter_fs(frame, probe, a0, (int) a3), leave_fs(probe, RET))
 FS_SYNC(ext4_sync_file, PROBE_F_EXT4_SYNC_FILE)
 FS_SYNC(xfs_file_fsync, PROBE_F_XFS_FILE_FSYNC)
 FS_SYNC(xfs_dir_fsync, PROBE_F_XFS_DIR_FSYNC)
@@ -271,7 +271,7 @@ static inline void leave_rw(enum probe fn, s64 ret) {
                 function_close(fn, ret, PHASE_FS);
 }
 
-#define FS_RW(fn, probe, op) FUNCTION(fn, 2, enter_rw(ctx, probe, a0, op), leave_rw(probe, ret))
+#define FS_RW(fn, probe, op) FUNCTION(fn, 2, enter_rw(frame, probe, a0, op), leave_rw(probe, ret))
 FS_RW(ext4_file_write_iter, PROBE_F_EXT4_WRITE, OP_WRITE)
 FS_RW(ext4_file_read_iter, PROBE_F_EXT4_READ, OP_READ)
 FS_RW(xfs_file_write_iter, PROBE_F_XFS_WRITE, OP_WRITE)

@@ -201,10 +201,11 @@ static inline void leave_wait(enum probe fn, u32 phase) {
 
 /* --- programs --- */
 
-/* Defines the four programs of one function; enter and leave are statements that use a0..a3, or a0
- * (0 in a kretprobe) and ret. */
+/* Defines the programs of one function, for each way to attach to it; enter and leave are statements that use a0..a3, or
+ * a0 (0 where it is not known any more) and ret, frame (where the function is on the stack) and ctx. */
 #define FUNCTION(fn, n_args, enter, leave)                                                               \
         SEC("fentry/" #fn) int fe_##fn(u64 *ctx) {                                                       \
+                void *frame __attribute__((unused)) = ctx;                                               \
                 u64 a0 __attribute__((unused)) = (n_args) > 0 ? ctx[0] : 0;                              \
                 u64 a1 __attribute__((unused)) = (n_args) > 1 ? ctx[(n_args) > 1 ? 1 : 0] : 0;           \
                 u64 a3 __attribute__((unused)) = (n_args) > 3 ? ctx[(n_args) > 3 ? 3 : 0] : 0;           \
@@ -217,15 +218,20 @@ static inline void leave_wait(enum probe fn, u32 phase) {
                 leave;                                                                                   \
                 return 0;                                                                                \
         }                                                                                                \
-        SEC("kprobe/" #fn) int kp_##fn(struct pt_regs *ctx) {                                            \
+        FUNCTION_REGS("kprobe/" #fn, kp_##fn, "kretprobe/" #fn, kr_##fn, enter, leave)                   \
+        FUNCTION_REGS("kprobe.multi/" #fn, km_##fn, "kretprobe.multi/" #fn, kx_##fn, enter, leave)
+
+#define FUNCTION_REGS(entry_section, entry_name, exit_section, exit_name, enter, leave)                  \
+        SEC(entry_section) int entry_name(struct pt_regs *ctx) {                                         \
+                void *frame __attribute__((unused)) = (void *) PT_REGS_SP(ctx);                          \
                 u64 a0 __attribute__((unused)) = PT_REGS_PARM1(ctx);                                     \
                 u64 a1 __attribute__((unused)) = PT_REGS_PARM2(ctx);                                     \
                 u64 a3 __attribute__((unused)) = PT_REGS_PARM4(ctx);                                     \
                 enter;                                                                                   \
                 return 0;                                                                                \
         }                                                                                                \
-        SEC("kretprobe/" #fn) int kr_##fn(struct pt_regs *ctx) {                                         \
-                u64 a0 __attribute__((unused)) = 0; /* not known any more */                             \
+        SEC(exit_section) int exit_name(struct pt_regs *ctx) {                                           \
+                u64 a0 __attribute__((unused)) = 0;                                                      \
                 s64 ret __attribute__((unused)) = (s64) PT_REGS_RC(ctx);                                 \
                 leave;                                                                                   \
                 return 0;                                                                                \

@@ -151,6 +151,12 @@ static const char *unfit_function(Choice *c, const ProbeDef *def, char buf[stati
                 snprintf(buf, REASON_LEN, "this kernel has no function %s now", def->target);
                 return buf;
         }
+        /* Where programs at trampolines are skipped when one was preempted, those of ftrace, which run without
+         * preemption, are better; and only there, because they cost more. */
+        if (def->kind == ATTACH_FENTRY && def->exit_program && choice_needs_twins(c))
+                return "programs at trampolines are preempted on this kernel";
+        if (def->kind == ATTACH_KPROBE_MULTI && !choice_needs_twins(c))
+                return "not needed on this kernel";
         if (def->kind == ATTACH_FENTRY && (c->no_fentry || !c->may_fentry))
                 return c->may_fentry ? "this kernel refuses fentry" : "not asked for";
         if (def->kind == ATTACH_KPROBE && c->no_kprobe)
@@ -332,17 +338,23 @@ bool choice_needs_twins(const Choice *c) {
 }
 
 bool choice_has_twin(const ProbeDef *def) {
-        return def->probe != PROBE_HANDLE_STATS && def->probe != PROBE_HANDLE_INODE;
+        return def->probe != PROBE_HANDLE_STATS && def->probe != PROBE_HANDLE_INODE &&
+                (def->kind == ATTACH_TP_BTF || def->kind == ATTACH_FENTRY);
 }
 
 void choice_make_twin(struct iolat_bpf *skel, unsigned n) {
         _Static_assert((CHOICE_TWINS + 1) * GENERATION_BITS <= 32, "bits for all of them");
         skel->rodata->is_twin = true;
         skel->rodata->program_bit <<= GENERATION_BITS * n;
-        for (size_t i = 0; i < probe_table_size; i++)
-                if (!choice_has_twin(probe_table + i))
-                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, probe_table[i].program),
-                                                  false);
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+
+                if (choice_has_twin(def))
+                        continue;
+                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), false);
+                if (def->exit_program)
+                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), false);
+        }
         bpf_program__set_autoload(skel->progs.handle_stats_stub, false);
 }
 

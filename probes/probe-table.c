@@ -6,10 +6,13 @@
 
 #define FN(e, logical, fn, need)                                                                             \
         { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, need, FOR_FUNCTION },           \
+        { PROBE_F_##e, logical, ATTACH_KPROBE_MULTI, #fn, "km_" #fn, "kx_" #fn, 0, need, FOR_FUNCTION },     \
         { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, need, FOR_FUNCTION }
 
 #define FN_OPTION(e, logical, fn, option)                                                                    \
         { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }, \
+        { PROBE_F_##e, logical, ATTACH_KPROBE_MULTI, #fn, "km_" #fn, "kx_" #fn, 0, OPTIONAL, FOR_FUNCTION,   \
+          option },                                                                                          \
         { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }
 
 const ProbeDef probe_table[] = {
@@ -130,6 +133,7 @@ const char *attach_kind_to_string(int kind) {
                 [ATTACH_TP_BTF] = "tp_btf",
                 [ATTACH_FENTRY] = "fentry",
                 [ATTACH_KPROBE] = "kprobe",
+                [ATTACH_KPROBE_MULTI] = "kprobe.multi",
         };
 
         return kind >= 0 && kind < _ATTACH_MAX ? table[kind] : NULL;
