@@ -230,7 +230,6 @@ struct inflight_rq {
         u64 created_ns; /* 0: not seen */
         u64 issued_ns;  /* 0: not with the driver */
         u64 owner;
-        u32 bytes_unused;
         u32 dev;
         u8 kind;
         u8 origin;
@@ -240,7 +239,6 @@ struct inflight_rq {
         u32 complete_seen;
         u32 complete_len;
         u32 complete_bytes;
-        u32 errors;
 };
 
 struct {

@@ -44,7 +44,6 @@ static inline void inflight_start(struct inflight_rq *e, struct request *rq, int
         e->timed = 0;
         e->issue_seen = 0;
         e->complete_seen = 0;
-        e->errors = 0;
 }
 
 /* In the context of the submitter (event since 6.5); seen twice it only starts a little later. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
@@ -96,4 +97,23 @@ static inline const char *endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
 
         return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
+}
+
+/* CLOCK_MONOTONIC, the clock of all time stamps of the BPF programs. */
+static inline uint64_t now_ns(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * NSEC_PER_SEC + (uint64_t) ts.tv_nsec;
+}
+
+/* FNV-1a, for what has to be told apart and not to be protected. */
+static inline uint64_t hash_bytes(const void *p, size_t n) {
+        const unsigned char *c = p;
+        uint64_t h = 0xcbf29ce484222325;
+
+        for (; n > 0; n--, c++)
+                h = (h ^ *c) * 0x100000001b3;
+
+        return h;
 }

@@ -19,13 +19,6 @@
 #define REFRESH_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define PATH_OF_PEER_SOCKET_MAX 108
 
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 static int write_settings(Manager *m) {
         struct settings s = {
                 .sync_record_ns = m->config.fsync_record_ns,

@@ -151,13 +151,6 @@ static int walk_callback(uint64_t id, const char *path, void *userdata) {
         return 0;
 }
 
-static uint64_t now_ns(void) {
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /* Cgroups older than the programs whose name was lost or never known. Rarely, because it costs. */
 static bool walk_tree(OwnerTable *t) {
         uint64_t now = now_ns();
@@ -264,14 +257,12 @@ void owner_table_forget(OwnerTable *t, uint64_t id) {
 
 int owner_table_folded_id(OwnerTable *t, const char *unit, const char *user_unit, uint64_t *ret) {
         struct cgroup_name n = { .seen = 1 };
-        uint64_t h = 0xcbf29ce484222325, id;
+        uint64_t id;
         int len;
 
         len = snprintf(n.path, sizeof(n.path), "%s%s%s", unit, user_unit ? "\n" : "", strempty(user_unit));
         n.len = MIN(len, NAME_MAX_LEN - 1);
-        for (const char *p = n.path; *p; p++)
-                h = (h ^ (unsigned char) *p) * 0x100000001b3;
-        id = h | OWNER_FOLDED;
+        id = hash_bytes(n.path, strlen(n.path)) | OWNER_FOLDED;
         n.died_ns = now_ns();
         if (bpf_map_update_elem(t->maps->names, &id, &n, BPF_ANY) < 0)
                 return -errno;

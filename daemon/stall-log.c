@@ -72,12 +72,10 @@ StallLog *stall_log_free(StallLog *l) {
 
 /* Wall-clock time of a CLOCK_MONOTONIC time stamp. */
 static uint64_t realtime_us(uint64_t monotonic_ns) {
-        struct timespec mono, real;
-        uint64_t now, now_real;
+        uint64_t now = now_ns(), now_real;
+        struct timespec real;
 
-        clock_gettime(CLOCK_MONOTONIC, &mono);
         clock_gettime(CLOCK_REALTIME, &real);
-        now = mono.tv_sec * NSEC_PER_SEC + mono.tv_nsec;
         now_real = real.tv_sec * NSEC_PER_SEC + real.tv_nsec;
 
         return (now_real - (now > monotonic_ns ? now - monotonic_ns : 0)) / NSEC_PER_USEC;

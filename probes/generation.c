@@ -48,13 +48,9 @@ static int libbpf_print(enum libbpf_print_level level, const char *format, va_li
 
 uint64_t generation_build_hash(void) {
         size_t size;
-        const uint8_t *p = iolat_bpf__elf_bytes(&size);
-        uint64_t h = 0xcbf29ce484222325;
+        const void *p = iolat_bpf__elf_bytes(&size);
 
-        for (size_t i = 0; i < size; i++)
-                h = (h ^ p[i]) * 0x100000001b3;
-
-        return h;
+        return hash_bytes(p, size);
 }
 
 /* Tests make the maps small to see them full. */
