@@ -8,7 +8,7 @@
 
 #include "bucket.h"
 
-#define IOLAT_ABI 1
+#define IOLAT_ABI 2
 
 enum op {
         OP_FSYNC,
@@ -106,6 +106,9 @@ enum loss {
         LOSS_STALL_RING_FULL,
         LOSS_HANDLE_SLOT_EMPTY,
         LOSS_HELD_BIOS,
+        LOSS_WAIT_MAP_FULL,
+        LOSS_BLAME_MAP_FULL,
+        LOSS_AGE_MAP_FULL,
         _LOSS_MAX,
 };
 
@@ -117,6 +120,9 @@ enum {
         TIER_REASON_LEN = 160,
         ADMISSION_RANGES = 8,
         TX_REMEMBERED = 8, /* transactions remembered per journal */
+        INTERVALS_MAX = 8, /* waits of one operation that are kept apart */
+        FILE_PARENT_LEN = 40,
+        FILE_NAME_LEN = 72,
 };
 
 /* One per program, index of its hit counter. Described in probes/probe-table.c. */
@@ -149,6 +155,11 @@ enum probe {
         PROBE_RQ_COMPLETE,
         PROBE_CGROUP_BIRTH,
         PROBE_CGROUP_DEATH,
+        PROBE_WRITEBACK_START,
+        PROBE_SCAN_TASKS,
+        PROBE_SCAN_DIOS,
+        PROBE_CHANGED_OPS,
+        PROBE_CHANGED_RQS,
         /* function tier */
         PROBE_F_SYS_FSYNC,
         PROBE_F_SYS_FDATASYNC,
@@ -227,6 +238,7 @@ struct hist_short {
 struct op_value {
         unsigned long long folded_from; /* user space only: the owner whose numbers were added last */
         unsigned long long errors;
+        unsigned long long tick; /* settings.tick when it changed last */
         unsigned long long step_ns[_STEP_MAX];
         struct hist_full total;
         struct hist_short phase[_PHASE_MAX];
@@ -243,6 +255,7 @@ struct rq_key {
 struct rq_value {
         unsigned long long folded_from; /* as in op_value */
         unsigned long long errors;
+        unsigned long long tick; /* as in op_value */
         unsigned long long bytes;
         unsigned long long untimed; /* completed without ever having been issued: empty flushes */
         unsigned long long owned_bytes[_OWNED_BY_MAX];
@@ -276,10 +289,11 @@ struct tx {
 struct journal_value {
         unsigned int dev;
         unsigned int pad;
+        unsigned long long fast_owner; /* who runs a fast commit now, 0: nobody */
         struct tx tx[TX_REMEMBERED]; /* slot: tid % TX_REMEMBERED */
 };
 
-/* Handles that an owner closed in a transaction. Weights for blame, not time. */
+/* Handles that an owner closed in a transaction, and how it held up the commit. Weights for blame. */
 struct handle_key {
         unsigned int dev; /* of the filesystem that owns the journal */
         unsigned int tid;
@@ -290,15 +304,74 @@ struct handle_value {
         unsigned long long handles;
         unsigned long long requested_blocks;
         unsigned long long dirtied_blocks;
+        unsigned long long late_ns;    /* handles were open that long after the commit wanted to begin */
+        unsigned long long ordered_ns; /* the commit waited that long for ordered data of its files */
 };
 
-/* Written by the daemon, read by BPF. Index 0 of map "settings". */
+/* Time that an owner waited for a transaction's commit, by step, until the daemon has blamed it on somebody. The time
+ * of step `previous` was waited for the transaction before. */
+struct wait_key {
+        unsigned long long owner;
+        unsigned int dev; /* as in handle_key */
+        unsigned int tid;
+};
+
+struct wait_value {
+        unsigned long long step_ns[_STEP_MAX];
+};
+
+enum { BLAME_NO_STEP = 0xff };
+
+/* Waits for somebody whom the programs themselves know: the holder of a lock, who runs a fast commit. Taken out by the
+ * daemon. */
+struct blame_key {
+        unsigned long long victim;
+        unsigned long long culprit;
+        unsigned int dev;
+        unsigned char phase;
+        unsigned char step; /* or BLAME_NO_STEP */
+        unsigned char pad[2];
+};
+
+/* How old dirty data was when its writeback began, by owner and s_dev. */
+struct age_key {
+        unsigned long long owner;
+        unsigned int dev;
+        unsigned int pad;
+};
+
+/* Written by the daemon, read by BPF. Index 0 of map "settings". Operations at least as long as a limit make a record
+ * in the ring of stalls; UINT64_MAX: none does. */
 struct settings {
-        unsigned long long sync_record_ns;  /* a sync operation at least this long makes a stall record */
-        unsigned long long write_record_ns; /* likewise, all other operations */
+        unsigned long long sync_record_ns;  /* sync operations */
+        unsigned long long write_record_ns; /* all others */
+        unsigned long long trace_ns;        /* any, for somebody who traces all units */
+        unsigned long long owner_floor_ns;  /* the lowest limit in map "owner_settings" */
+        unsigned long long tick;            /* counts seconds, see op_value */
 };
 
-/* Ring buffer record of an operation that took too long or failed. */
+/* By owner, map "owner_settings": instead of the general limits. */
+struct owner_settings {
+        unsigned long long sync_record_ns;
+        unsigned long long write_record_ns;
+        unsigned long long trace_ns;
+};
+
+/* A wait that has been measured, inside the operation. */
+struct interval {
+        unsigned long long start_ns;
+        unsigned long long end_ns;
+        unsigned long long own_ns; /* without waits nested in it */
+        unsigned long long phase;
+};
+
+enum {
+        STALL_RECORD = 1 << 0,      /* longer than the limit, or failed */
+        STALL_TRACE = 1 << 1,       /* somebody traces it */
+        STALL_IN_PROGRESS = 1 << 2, /* found by a scan; totals are so far, end_ns is now */
+};
+
+/* Ring buffer record of an operation that took too long or failed, and what a scan finds. */
 struct stall {
         unsigned long long end_ns;
         unsigned long long owner;
@@ -306,15 +379,44 @@ struct stall {
         unsigned long long phase_ns[_PHASE_MAX];
         unsigned long long step_ns[_STEP_MAX];
         unsigned long long ino;
+        unsigned long long wait_ns; /* in progress: how long it has been in wait_phase */
+        unsigned long long rq_bytes; /* requests that the waiter submitted itself */
+        unsigned long long rq_max_device_ns;
+        struct tx tx; /* the transaction waited for; tx.tid 0: none */
+        struct interval interval[INTERVALS_MAX];
+        unsigned int n_intervals;
+        unsigned int rq_count;
         unsigned int dev;
-        unsigned int tid_journal; /* transaction waited for, 0: none */
+        unsigned int journal_dev; /* handle_key.dev of tx */
         int pid;                  /* thread group of the waiter */
-        int error;                /* 0 or negative errno */
+        int thread;
+        int error; /* 0 or negative errno */
         unsigned char op;
         unsigned char async;
         unsigned char origin;
-        unsigned char pad[5];
+        unsigned char flags;      /* STALL_* */
+        unsigned char wait_phase; /* in progress: where it waits now */
+        unsigned char pad[3];
         char comm[COMM_LEN];
+        char file_parent[FILE_PARENT_LEN]; /* names of the file and of its directory, "" if not known */
+        char file_name[FILE_NAME_LEN];
+};
+
+/* What reading the pinned iterators "changed_ops" and "changed_rqs" gives: elements that changed in this tick or the one
+ * before. */
+struct changed_op {
+        struct op_key key;
+        unsigned long long count;
+        unsigned long long sum_ns;
+        unsigned long long phase_ns[_PHASE_MAX];
+};
+
+struct changed_rq {
+        struct rq_key key;
+        unsigned long long count; /* of part device */
+        unsigned long long queue_ns;
+        unsigned long long device_ns;
+        unsigned long long bytes;
 };
 
 /* One value, index 0 of map "meta". */
@@ -342,6 +444,7 @@ enum attach_kind {
         ATTACH_FENTRY, /* and fexit */
         ATTACH_KPROBE, /* and kretprobe */
         ATTACH_KPROBE_MULTI, /* and its return */
+        ATTACH_ITER, /* runs when it is read */
         _ATTACH_MAX,
 };
 

@@ -10,6 +10,21 @@ enum { MAX_RETRIES = 4 };
 /* include/uapi/asm-generic/errno.h, include/linux/errno.h */
 enum { EINTR = 4, EAGAIN = 11, EINVAL = 22, EOPNOTSUPP = 95, EIOCBQUEUED = 529 };
 
+/* Without branches, whose combinations the verifier would have to follow one by one. For times below 2^63. */
+static inline u64 min_u64(u64 a, u64 b) {
+        s64 mask = (s64) (a - b) >> 63;
+
+        barrier_var(mask);
+        return b + ((a - b) & mask);
+}
+
+static inline u64 max_u64(u64 a, u64 b) {
+        s64 mask = (s64) (a - b) >> 63;
+
+        barrier_var(mask);
+        return a - ((a - b) & mask);
+}
+
 static inline void raise_max(u64 *max, u64 v) {
         for (int i = 0; i < MAX_RETRIES; i++) {
                 u64 old = *(volatile u64 *) max;
@@ -83,81 +98,4 @@ static inline struct rq_value *rq_value_get(struct rq_key *key) {
                 owner_counted(key->owner);
 
         return v;
-}
-
-/* One finished operation, of this task or of another one. */
-struct finished {
-        struct op_key *key;
-        u64 total_ns;
-        u64 *phase_ns; /* _PHASE_MAX */
-        u64 *step_ns;  /* _STEP_MAX or NULL */
-        u64 ino;
-        char *comm;
-        int error;
-        int pid;
-        u32 tid;
-};
-
-static inline bool is_sync_op(u8 op) {
-        return op <= OP_SYNCWRITE;
-}
-
-/* What was written may be lost, unlike with a call that was wrong, interrupted or not supported. */
-static inline bool error_loses_data(int error) {
-        return error < 0 && error != -EINTR && error != -EAGAIN && error != -EINVAL && error != -EOPNOTSUPP;
-}
-
-static inline void report_stall(struct finished *f, u64 now) {
-        u32 i = 0;
-        struct settings *s = bpf_map_lookup_elem(&settings, &i);
-        struct stall *st;
-        u64 limit;
-
-        if (!s)
-                return;
-        limit = is_sync_op(f->key->op) ? s->sync_record_ns : s->write_record_ns;
-        if ((limit == 0 || f->total_ns < limit) && !(is_sync_op(f->key->op) && error_loses_data(f->error)))
-                return;
-
-        st = bpf_ringbuf_reserve(&stalls, sizeof(*st), 0);
-        if (!st) {
-                lost(LOSS_STALL_RING_FULL);
-                return;
-        }
-        st->end_ns = now;
-        st->owner = f->key->owner;
-        st->total_ns = f->total_ns;
-        for (i = 0; i < _PHASE_MAX; i++)
-                st->phase_ns[i] = f->phase_ns[i];
-        for (i = 0; i < _STEP_MAX; i++)
-                st->step_ns[i] = f->step_ns ? f->step_ns[i] : 0;
-        st->ino = f->ino;
-        st->dev = f->key->dev;
-        st->tid_journal = f->tid;
-        st->pid = f->pid;
-        st->error = f->error;
-        st->op = f->key->op;
-        st->async = f->key->async;
-        st->origin = f->key->origin;
-        __builtin_memset(st->pad, 0, sizeof(st->pad));
-        __builtin_memcpy(st->comm, f->comm, COMM_LEN);
-        bpf_ringbuf_submit(st, 0);
-}
-
-static inline void count_op(struct finished *f, u64 now) {
-        struct op_value *v = op_value_get(f->key);
-
-        if (v) {
-                hist_full_count(&v->total, f->total_ns);
-                for (u32 i = 0; i < _PHASE_MAX; i++)
-                        if (f->phase_ns[i])
-                                hist_short_count(&v->phase[i], f->phase_ns[i]);
-                if (f->step_ns)
-                        for (u32 i = 0; i < _STEP_MAX; i++)
-                                if (f->step_ns[i])
-                                        __sync_fetch_and_add(&v->step_ns[i], f->step_ns[i]);
-                if (f->error < 0)
-                        __sync_fetch_and_add(&v->errors, 1);
-        }
-        report_stall(f, now);
 }

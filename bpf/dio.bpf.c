@@ -38,13 +38,19 @@ static inline void dio_remember(struct task_op *t, u64 kiocb, u64 start, bool no
                 .key = t->key,
                 .start_ns = start,
                 .ino = t->ino,
+                .dentry = t->dentry,
                 .pid = task->tgid,
+                .thread = task->pid,
                 .nowait = nowait,
         };
 
         bpf_get_current_comm(d.comm, sizeof(d.comm));
-        if (bpf_map_update_elem(&dios, &kiocb, &d, BPF_ANY) < 0)
+        if (!bpf_map_lookup_elem(&dios, &kiocb))
+                in_flight(1);
+        if (bpf_map_update_elem(&dios, &kiocb, &d, BPF_ANY) < 0) {
+                in_flight(-1);
                 lost(LOSS_INFLIGHT_DIO_FULL);
+        }
 }
 
 static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
@@ -62,6 +68,7 @@ static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
         op_open(t, OPENER_DIO, now);
         t->identity = id;
         t->ino = BPF_CORE_READ(inode, i_ino);
+        t->dentry = (u64) BPF_CORE_READ(iocb, ki_filp, f_path.dentry);
         t->run_delay_ns = task->sched_info.run_delay;
         nowait = dio_fill(&t->key, iocb, iter, inode);
         /* The filesystem takes the inode's lock before it comes here. */
@@ -128,8 +135,10 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
                 .phase_ns = phase_ns,
                 .comm = comm,
                 .ino = d->ino,
+                .dentry = d->dentry,
                 .error = error,
                 .pid = d->pid,
+                .thread = d->thread,
         };
 
         for (int i = 0; i < _PHASE_MAX; i++)
@@ -138,6 +147,7 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
         __builtin_memcpy(comm, d->comm, sizeof(comm));
         if (bpf_map_delete_elem(&dios, &id) < 0)
                 return;
+        in_flight(-1);
 
         if (now < start) {
                 lost(LOSS_NEGATIVE_TIME);
@@ -151,7 +161,6 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
                 for (int i = 0; i < PHASE_RUNQUEUE; i++)
                         phase_ns[i] += t->phase_ns[i];
                 f.step_ns = t->step_ns;
-                f.tid = t->tid;
         }
         for (int i = 0; i < PHASE_RUNQUEUE; i++) {
                 held_ns = f.total_ns - named;

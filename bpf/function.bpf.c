@@ -75,36 +75,128 @@ static inline void leave_commit_wait(void) {
         tx = journal_tx(j, t->journal_tid);
         if (tx->tid != t->journal_tid || !tx->start_ns)
                 return;
-        t->tid = tx->tid;
-        add_steps(t, tx, now - length, now);
+        add_steps(t, j, tx, now - length, now);
 }
 FUNCTION(jbd2_log_wait_commit, 2, enter_commit_wait(a0, (u32) a1), leave_commit_wait())
-/* In the journal's thread, once per file with ordered data. */
-static inline void ordered_data_wait(bool begins) {
+/* In the journal's thread, once per file with ordered data: the wait belongs to whose file it is. */
+static inline void enter_ordered_data(u64 address) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct jbd2_inode *jinode = (struct jbd2_inode *) address;
 
         if (!t || !t->is_journal_thread)
                 return;
-        if (!begins)
-                t->data_wait_end_ns = bpf_ktime_get_ns();
-        else if (!t->data_wait_ns) {
-                hit(PROBE_F_FINISH_INODE_DATA);
-                t->data_wait_ns = bpf_ktime_get_ns();
+        hit(PROBE_F_FINISH_INODE_DATA);
+        t->ordered_ns = bpf_ktime_get_ns();
+        t->handle_owner = inode_owner(BPF_CORE_READ(jinode, i_vfs_inode));
+        if (!t->data_wait_ns)
+                t->data_wait_ns = t->ordered_ns;
+}
+
+static inline void leave_ordered_data(void) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct handle_key key = {};
+        struct handle_value *v;
+
+        if (!t || !t->is_journal_thread || !t->ordered_ns)
+                return;
+        t->data_wait_end_ns = bpf_ktime_get_ns();
+        key.dev = t->journal_dev;
+        key.tid = t->journal_tid;
+        key.owner = t->handle_owner;
+        v = handle_get(&key);
+        if (v)
+                __sync_fetch_and_add(&v->ordered_ns, t->data_wait_end_ns - t->ordered_ns);
+        t->ordered_ns = 0;
+        t->handle_owner = OWNER_KERNEL;
+}
+FUNCTION(jbd2_journal_finish_inode_data_buffers, 1, enter_ordered_data(a0), leave_ordered_data())
+
+/* Every sync of ext4 comes through here, also without fast commits. With them one task does the work, and the others
+ * wait for it. */
+static inline void enter_fast_commit(u64 journal) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct journal_value *j;
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        enter_frame(PROBE_F_EXT4_FC_COMMIT, PHASE_JOURNAL);
+        t->fast_owner = OWNER_KERNEL;
+        if (BPF_CORE_READ((journal_t *) journal, j_fc_wbufsize) == 0)
+                return;
+        t->fast_owner = t->key.owner;
+        j = bpf_map_lookup_elem(&journals, &journal);
+        if (!j)
+                return;
+        t->journal = journal;
+        t->fast_commit = !j->fast_owner;
+        if (t->fast_commit)
+                j->fast_owner = t->key.owner;
+        else
+                t->fast_owner = j->fast_owner;
+}
+
+static inline void leave_fast_commit(void) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        u64 journal, before, own;
+        struct journal_value *j;
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        before = t->phase_ns[PHASE_JOURNAL];
+        leave_frame(PROBE_F_EXT4_FC_COMMIT);
+        own = t->phase_ns[PHASE_JOURNAL] - before; /* without a full commit inside, which is blamed by itself */
+        if (t->fast_owner && own)
+                blame_add(t->key.owner, t->fast_owner, t->key.dev, PHASE_JOURNAL, STEP_LOG, own);
+        t->fast_owner = OWNER_KERNEL;
+        if (t->fast_commit) {
+                t->fast_commit = false;
+                journal = t->journal;
+                j = bpf_map_lookup_elem(&journals, &journal);
+                if (j)
+                        j->fast_owner = 0;
         }
 }
-FUNCTION(jbd2_journal_finish_inode_data_buffers, 1, ordered_data_wait(true), ordered_data_wait(false))
-FRAME(ext4_fc_commit, PROBE_F_EXT4_FC_COMMIT, 2, PHASE_JOURNAL)
+FUNCTION(ext4_fc_commit, 2, enter_fast_commit(a0), leave_fast_commit())
 FRAME(xfs_log_force_seq, PROBE_F_XFS_LOG_FORCE_SEQ, 4, PHASE_JOURNAL)
 FRAME(xfs_log_force, PROBE_F_XFS_LOG_FORCE, 2, PHASE_JOURNAL)
 FRAME(btrfs_sync_log, PROBE_F_BTRFS_SYNC_LOG, 3, PHASE_JOURNAL)
 FRAME(btrfs_commit_transaction, PROBE_F_BTRFS_COMMIT_TRANSACTION, 1, PHASE_JOURNAL)
 FRAME(blkdev_issue_flush, PROBE_F_BLKDEV_ISSUE_FLUSH, 1, PHASE_FLUSH)
 
-/* Waits for a handle or for log space: only reached when there is something to wait for. */
-FUNCTION(wait_transaction_locked, 1, enter_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, PHASE_JOURNAL, NULL),
-         leave_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, PHASE_JOURNAL))
-FUNCTION(__jbd2_log_wait_for_space, 1, enter_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, PHASE_JOURNAL, NULL),
-         leave_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, PHASE_JOURNAL))
+/* Waits for a handle or for log space: only reached when there is something to wait for. The transaction is the one that
+ * is being closed, or the oldest that still takes space in the log. */
+static inline void enter_handle_wait(enum probe fn, u64 address, u32 step) {
+        journal_t *journal = (journal_t *) address;
+        transaction_t *transaction = step == STEP_LOCKED ? BPF_CORE_READ(journal, j_running_transaction) :
+                                                           BPF_CORE_READ(journal, j_checkpoint_transactions);
+        struct task_op *t;
+
+        enter_wait(fn, PHASE_JOURNAL, NULL);
+        t = task_op_get(bpf_get_current_task_btf());
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        t->wait_tid = transaction ? BPF_CORE_READ(transaction, t_tid) : 0;
+        t->wait_dev = BPF_CORE_READ(journal, j_fs_dev, bd_dev);
+}
+
+static inline void leave_handle_wait(enum probe fn, u32 step) {
+        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        u64 length, step_ns[_STEP_MAX] = {}, owner;
+
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        length = frame_pop(t, function_id(fn), bpf_ktime_get_ns());
+        t->step_ns[step] += length;
+        step_ns[step] = length;
+        owner = t->key.owner;
+        if (length && t->wait_tid)
+                wait_add(owner, t->wait_dev, t->wait_tid, step_ns);
+        function_close(fn, 0, PHASE_JOURNAL);
+}
+FUNCTION(wait_transaction_locked, 1, enter_handle_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, a0, STEP_LOCKED),
+         leave_handle_wait(PROBE_F_WAIT_TRANSACTION_LOCKED, STEP_LOCKED))
+FUNCTION(__jbd2_log_wait_for_space, 1, enter_handle_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, a0, STEP_CHECKPOINT),
+         leave_handle_wait(PROBE_F_JBD2_LOG_WAIT_FOR_SPACE, STEP_CHECKPOINT))
 FUNCTION(xlog_grant_head_wait, 4, enter_wait(PROBE_F_XLOG_GRANT_HEAD_WAIT, PHASE_JOURNAL, NULL),
          leave_wait(PROBE_F_XLOG_GRANT_HEAD_WAIT, PHASE_JOURNAL))
 

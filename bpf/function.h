@@ -13,6 +13,10 @@ static inline u64 function_id(enum probe fn) {
         return OPENER_FUNCTION + fn; /* no address of a lock is that small */
 }
 
+static inline void set_file(struct task_op *t, struct file *file) {
+        t->dentry = (u64) BPF_CORE_READ(file, f_path.dentry);
+}
+
 static inline void key_set_inode(struct task_op *t, struct inode *inode) {
         t->ino = inode ? BPF_CORE_READ(inode, i_ino) : 0;
         t->key.dev = inode ? BPF_CORE_READ(inode, i_sb, s_dev) : 0;
@@ -72,6 +76,7 @@ static inline void open_fd(void *ctx, enum probe fn, enum op op, u64 regs) {
         function_open(t, task, fn, regs, (u64) ctx, PHASE_OTHER);
         key_set_current(t, task, op);
         key_set_inode(t, BPF_CORE_READ(file, f_inode));
+        set_file(t, file);
 }
 
 static inline void open_sync(void *ctx, enum probe fn) {
@@ -115,6 +120,7 @@ static inline void open_file(void *ctx, enum probe fn, u64 file_address, u64 dat
         inode = BPF_CORE_READ(file, f_inode);
         function_open(t, task, fn, file_address, (u64) ctx, phase);
         key_set_inode(t, inode);
+        set_file(t, file);
         sync_classify(t, task, inode, datasync);
 }
 
@@ -131,6 +137,7 @@ static inline void open_syncrange(void *ctx, enum probe fn, u64 file_address) {
         if (task->flags & PF_IO_WORKER)
                 t->key.async = 1;
         key_set_inode(t, BPF_CORE_READ(file, f_inode));
+        set_file(t, file);
 }
 
 /* --- frames --- */

@@ -11,7 +11,9 @@
 #include "wait.bpf.c"
 #include "journal.bpf.c"
 #include "request.bpf.c"
+#include "writeback.bpf.c"
 #include "cgroup.bpf.c"
 #include "function.bpf.c"
+#include "scan.bpf.c"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -49,8 +49,11 @@ int BPF_PROG(commit_start, journal_t *journal, transaction_t *transaction) {
         struct tx *tx = commit_tx(journal, transaction, true);
 
         hit(PROBE_COMMIT_START);
-        if (t)
+        if (t) {
                 t->is_journal_thread = true;
+                t->journal_tid = transaction->t_tid;
+                t->journal_dev = journal->j_fs_dev->bd_dev;
+        }
         if (tx && !tx->start_ns && t && t->superblock_ns) {
                 tx->start_ns = t->superblock_ns;
                 t->superblock_ns = 0;
@@ -175,12 +178,34 @@ int BPF_PROG(handle_inode, struct inode *inode) {
         return 0;
 }
 
+/* The handle is the last thing, or one of them, that a commit waits for: since when. */
+static inline u64 commit_waits_since(struct task_struct *task) {
+        struct jbd2_journal_handle *handle = (void *) task->journal_info;
+        transaction_t *transaction = BPF_CORE_READ(handle, h_transaction);
+        struct journal_value *j;
+        struct tx *tx;
+        u64 key;
+        u32 tid;
+
+        if (!transaction || BPF_CORE_READ(transaction, t_state) != T_LOCKED)
+                return 0;
+        key = (u64) BPF_CORE_READ(transaction, t_journal);
+        j = bpf_map_lookup_elem(&journals, &key);
+        if (!j)
+                return 0;
+        tid = BPF_CORE_READ(transaction, t_tid);
+        tx = &j->tx[tid % TX_REMEMBERED];
+
+        return tx->tid == tid ? tx->locking_ns ?: tx->start_ns : 0;
+}
+
 SEC("tp_btf/jbd2_handle_stats")
 int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int line, int interval, int sync,
              int requested, int dirtied) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct handle_key key = { .dev = dev, .tid = tid, .owner = OWNER_KERNEL };
-        struct handle_value first = {}, *v;
+        u64 since = commit_waits_since(task), now;
+        struct handle_value *v;
         struct task_op *t;
 
         hit(PROBE_HANDLE_STATS);
@@ -193,18 +218,19 @@ int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int lin
         } else
                 key.owner = bpf_get_current_cgroup_id();
 
-        v = bpf_map_lookup_elem(&handles, &key);
-        if (!v) {
-                bpf_map_update_elem(&handles, &key, &first, BPF_NOEXIST);
-                v = bpf_map_lookup_elem(&handles, &key);
-                if (!v)
-                        return 0;
-        }
+        v = handle_get(&key);
+        if (!v)
+                return 0;
         __sync_fetch_and_add(&v->handles, 1);
         if (requested > 0)
                 __sync_fetch_and_add(&v->requested_blocks, requested);
         if (dirtied > 0) /* negative for handles that give blocks back */
                 __sync_fetch_and_add(&v->dirtied_blocks, dirtied);
+        if (since) {
+                now = bpf_ktime_get_ns();
+                if (now > since)
+                        __sync_fetch_and_add(&v->late_ns, now - since);
+        }
 
         return 0;
 }

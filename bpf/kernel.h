@@ -122,6 +122,10 @@ struct cgroup_root {
         int hierarchy_id;
 };
 
+struct css_set {
+        struct cgroup *dfl_cgrp;
+};
+
 struct cgroup_subsys_state {
         struct cgroup *cgroup;
         struct cgroup_subsys_state *parent;
@@ -175,6 +179,8 @@ struct task_struct {
         int tgid;
         void *worker_private;
         struct sched_info sched_info;
+        struct css_set *cgroups;
+        void *journal_info;
         char comm[16];
 };
 
@@ -240,8 +246,19 @@ struct sb_writers {
         struct percpu_rw_semaphore rw_sem[SB_FREEZE_LEVELS];
 };
 
+struct qstr {
+        const unsigned char *name;
+};
+
 struct dentry {
         struct super_block *d_sb;
+        struct dentry *d_parent;
+        struct qstr d_name;
+        struct inode *d_inode;
+};
+
+struct path {
+        struct dentry *dentry;
 };
 
 struct super_block {
@@ -264,12 +281,19 @@ struct backing_dev_info {
         struct device *dev;
 };
 
+struct xarray {
+        unsigned int xa_flags;
+};
+
 struct address_space {
         struct inode *host;
+        struct xarray i_pages;
 };
 
 struct rw_semaphore {
-        int dummy;
+        struct {
+                s64 counter;
+        } owner;
 };
 
 struct inode {
@@ -279,6 +303,7 @@ struct inode {
         struct super_block *i_sb;
         struct address_space *i_mapping;
         unsigned long i_ino;
+        unsigned long dirtied_when;
         struct bdi_writeback *i_wb;
 };
 
@@ -289,6 +314,7 @@ struct file_operations {
 struct file {
         const struct file_operations *f_op;
         unsigned int f_flags;
+        struct path f_path;
         struct inode *f_inode;
         struct address_space *f_mapping;
 };
@@ -376,13 +402,26 @@ struct ext4_sb_info {
 struct journal_s {
         struct task_struct *j_task;
         struct block_device *j_fs_dev;
+        struct transaction_s *j_running_transaction;
+        struct transaction_s *j_checkpoint_transactions;
+        int j_fc_wbufsize;
 };
 typedef struct journal_s journal_t;
 
 struct transaction_s {
+        journal_t *t_journal;
         unsigned int t_tid;
+        enum { T_RUNNING, T_LOCKED } t_state;
 };
 typedef struct transaction_s transaction_t;
+
+struct jbd2_journal_handle {
+        transaction_t *h_transaction;
+};
+
+struct jbd2_inode {
+        struct inode *i_vfs_inode;
+};
 
 /* fs/btrfs/btrfs_inode.h, fs/btrfs/bio.h: in the module's BTF */
 struct btrfs_inode {
@@ -397,6 +436,26 @@ struct btrfs_bio {
 /* drivers/md/dm-crypt.c: likewise */
 struct dm_crypt_io {
         struct bio *base_bio;
+};
+
+/* kernel/bpf/bpf_iter.c and the iterators' own files */
+struct seq_file {
+        int dummy;
+};
+
+struct bpf_iter_meta {
+        struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+        struct bpf_iter_meta *meta;
+        struct task_struct *task;
+};
+
+struct bpf_iter__bpf_map_elem {
+        struct bpf_iter_meta *meta;
+        void *key;
+        void *value;
 };
 
 #pragma clang attribute pop

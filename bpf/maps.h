@@ -14,14 +14,18 @@ enum {
         HELD_OPS_MAX = 16384,
         JOURNALS_MAX = 1024,
         HANDLES_MAX = 8192,
+        WAITS_MAX = 8192,
+        BLAMES_MAX = 4096,
+        AGES_MAX = 8192,
+        OWNER_SETTINGS_MAX = 8192,
+        OP_SLOTS = 4096,
         NAMES_MAX = 32768,
         GRAVES_MAX = 4096, /* dead cgroups that never were counted, kept for late writeback */
         MAPPING_SLOTS = 16384,
         ANCESTORS_MAX = 32,
         DIRTIERS_MAX = 16384,
         FRAMES_MAX = 8, /* a power of two */
-        INTERVALS_MAX = 8,
-        STALL_RING_BYTES = 256 * 1024,
+        STALL_RING_BYTES = 512 * 1024,
 };
 
 /* --- what is counted --- */
@@ -58,6 +62,31 @@ struct {
         __type(key, struct handle_key);
         __type(value, struct handle_value);
 } handles SEC(".maps");
+
+/* Both are taken out by the daemon, every second. */
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, WAITS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, struct wait_key);
+        __type(value, struct wait_value);
+} waits SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, BLAMES_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, struct blame_key);
+        __type(value, u64); /* ns */
+} blames SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, AGES_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, struct age_key);
+        __type(value, struct hist_short);
+} ages SEC(".maps");
 
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
@@ -96,6 +125,14 @@ struct {
 } settings SEC(".maps");
 
 struct {
+        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(max_entries, OWNER_SETTINGS_MAX);
+        __uint(map_flags, BPF_F_NO_PREALLOC);
+        __type(key, u64);
+        __type(value, struct owner_settings);
+} owner_settings SEC(".maps");
+
+struct {
         __uint(type, BPF_MAP_TYPE_ARRAY);
         __uint(max_entries, 1);
         __type(key, u32);
@@ -110,14 +147,6 @@ struct {
 } probe_infos SEC(".maps");
 
 /* --- what is in flight --- */
-
-/* A wait that has been measured, inside the operation. */
-struct interval {
-        u64 start_ns;
-        u64 end_ns;
-        u64 own_ns; /* without waits nested in it */
-        u64 phase;
-};
 
 /* A wait, or a part of the kernel that the task is in, until its end is seen. */
 struct frame {
@@ -147,6 +176,7 @@ struct task_op {
         u64 start_ns;
         u64 run_delay_ns;
         u64 identity; /* inode or kiocb */
+        u64 dentry;   /* of the file, 0: not known */
         u64 stack;    /* where the opening function's frame was on the kernel stack */
         u64 ino;
         u64 mapping;
@@ -155,7 +185,12 @@ struct task_op {
         u64 edge[_EDGE_MAX];
         u64 step_ns[_STEP_MAX];
         u64 phase_ns[_PHASE_MAX];
-        u32 tid;
+        u32 journal_dev; /* of tx, as in handle_key */
+        struct tx tx;    /* the transaction waited for last; tid 0: none */
+        u64 lock_owner;  /* who held the lock that this task waits for, 0: not known */
+        u64 fast_owner;  /* whose fast commit this task waits for */
+        u64 rq_bytes;    /* requests submitted by this task */
+        u32 rq_count;
         u32 n_frames;
         u32 n_intervals;
         u32 throttle_seen;
@@ -168,8 +203,12 @@ struct task_op {
         u64 data_wait_end_ns; /* to here */
         u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */
         bool throttled; /* balance_dirty_pages() decided to sleep */
-        u64 journal;    /* that this task waits for */
+        u64 journal;    /* that this task waits for, or is the thread of */
         u32 journal_tid;
+        bool fast_commit; /* runs one itself */
+        u32 wait_tid;     /* the transaction in whose way this task stands for a handle, or for space */
+        u32 wait_dev;
+        u64 ordered_ns;   /* journal's thread: waits for one file's ordered data from here */
         u64 handle_owner; /* of the kworker's next journal handle */
         struct frame frame[FRAMES_MAX];
         struct interval interval[INTERVALS_MAX];
@@ -182,6 +221,14 @@ struct {
         __type(value, struct task_op);
 } tasks SEC(".maps");
 
+/* How many operations are in flight, by CPU: only the sum means something. */
+struct {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, s64);
+} flights SEC(".maps");
+
 /* Asynchronous direct I/O, by kiocb. */
 struct dio {
         struct op_key key;
@@ -189,8 +236,11 @@ struct dio {
         u64 ino;
         u64 phase_ns[_PHASE_MAX]; /* what the submitter waited for in the submit call */
         s64 run_delay_ns;
+        u64 dentry;
         int pid;
+        int thread;
         u32 nowait;
+        u32 pad;
         char comm[COMM_LEN];
 };
 
@@ -230,6 +280,7 @@ struct inflight_rq {
         u64 created_ns; /* 0: not seen */
         u64 issued_ns;  /* 0: not with the driver */
         u64 owner;
+        u64 op; /* op_id() of the operation whose task submitted it, 0: none */
         u32 dev;
         u8 kind;
         u8 origin;
@@ -262,6 +313,19 @@ struct {
         __type(key, u32);
         __type(value, struct mapping_slot);
 } mappings SEC(".maps");
+
+/* The longest time that a request of an operation was with the device. Direct mapped like the one before. */
+struct op_slot {
+        u64 op;
+        u64 max_device_ns;
+};
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, OP_SLOTS);
+        __type(key, u32);
+        __type(value, struct op_slot);
+} op_slots SEC(".maps");
 
 /* Who dirtied a file last, by the address of its inode; files that nobody writes to fall out by themselves. */
 struct dirtier {
@@ -311,6 +375,7 @@ union zero {
         struct rq_value rq;
         struct cgroup_name name;
         struct journal_value journal;
+        struct hist_short age;
 };
 
 struct {
@@ -361,6 +426,14 @@ static inline void hit(enum probe which) {
         n = bpf_map_lookup_elem(&hits, &i);
         if (n)
                 (*n)++;
+}
+
+static inline void in_flight(s64 add) {
+        u32 i = 0;
+        s64 *n = bpf_map_lookup_elem(&flights, &i);
+
+        if (n)
+                __sync_fetch_and_add(n, add);
 }
 
 static inline void *zero_value(void) {

@@ -3,7 +3,7 @@
 
 /* The operation that a task has in flight, and how its time is split into disjoint phases. */
 
-#include "account.h"
+#include "blame.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -21,6 +21,8 @@ static inline struct task_op *task_op_create(struct task_struct *task) {
 }
 
 static inline void op_open(struct task_op *t, enum opener opener, u64 now) {
+        if (t->opener == OPENER_NONE)
+                in_flight(1);
         t->opener = opener;
         t->seen = program_bit;
         t->start_ns = now;
@@ -30,12 +32,17 @@ static inline void op_open(struct task_op *t, enum opener opener, u64 now) {
         t->has_held_bios = false;
         t->n_frames = 0;
         t->n_intervals = 0;
-        t->tid = 0;
+        t->tx.tid = 0;
+        t->dentry = 0;
+        t->rq_bytes = 0;
+        t->rq_count = 0;
         __builtin_memset(t->step_ns, 0, sizeof(t->step_ns));
         __builtin_memset(t->phase_ns, 0, sizeof(t->phase_ns));
 }
 
 static inline void op_forget(struct task_op *t) {
+        if (t->opener != OPENER_NONE)
+                in_flight(-1);
         t->opener = OPENER_NONE;
         t->sync_open = false;
         t->sync_done = false;
@@ -65,7 +72,8 @@ static inline void add_wait(struct task_op *t, u64 start, u64 end, u64 nested, u
         if (function_tier) {
                 if (phase < _PHASE_MAX && end - start > nested)
                         t->phase_ns[phase] += end - start - nested;
-                return;
+                if (phase == PHASE_FS || phase == PHASE_OTHER) /* no wait */
+                        return;
         }
         /* Without a free place the time stays in the phase around it, which is true as well, only less exact. */
         if (i >= INTERVALS_MAX)
@@ -114,21 +122,6 @@ static inline u64 frame_pop(struct task_op *t, u64 id, u64 now) {
                 t->frame[(i - 1) & (FRAMES_MAX - 1)].nested_ns += length;
 
         return length;
-}
-
-/* Without branches, whose combinations the verifier would have to follow one by one. For times below 2^63. */
-static inline u64 min_u64(u64 a, u64 b) {
-        s64 mask = (s64) (a - b) >> 63;
-
-        barrier_var(mask);
-        return b + ((a - b) & mask);
-}
-
-static inline u64 max_u64(u64 a, u64 b) {
-        s64 mask = (s64) (a - b) >> 63;
-
-        barrier_var(mask);
-        return a - ((a - b) & mask);
 }
 
 static inline u64 overlap(u64 a1, u64 a2, u64 b1, u64 b2) {
@@ -186,11 +179,6 @@ static inline void op_split_derived(struct task_op *t, u64 start, u64 end, u32 o
                         t->phase_ns[phase[w]] += window[w];
 }
 
-/* Tells operations apart while they last. */
-static inline u64 op_id(struct task_op *t) {
-        return (u64) t->start_ns ^ t->identity;
-}
-
 /* How long bios of the operation were held back by blk-throttle; forgets it. */
 static inline u64 op_take_held(struct task_op *t, u64 now) {
         u64 id = op_id(t), total;
@@ -245,11 +233,12 @@ static inline void op_close(struct task_op *t, struct task_struct *task, u64 now
                 .total_ns = now - t->start_ns,
                 .phase_ns = t->phase_ns,
                 .step_ns = t->step_ns,
+                .t = t,
                 .ino = t->ino,
-                .comm = task->comm,
+                .dentry = t->dentry,
                 .error = error,
                 .pid = task->tgid,
-                .tid = t->tid,
+                .thread = task->pid,
         };
         char comm[COMM_LEN];
 

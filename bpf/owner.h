@@ -99,6 +99,13 @@ static inline u64 cgroup_owner(struct cgroup *cgrp) {
         return BPF_CORE_READ(cgrp, kn, id);
 }
 
+static inline u64 task_owner(struct task_struct *task) {
+        if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+                return OWNER_KERNEL;
+
+        return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
 static inline u64 inode_owner(struct inode *inode) {
         struct bdi_writeback *wb = BPF_CORE_READ(inode, i_wb);
 

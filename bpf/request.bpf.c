@@ -37,6 +37,7 @@ static inline void inflight_start(struct inflight_rq *e, struct request *rq, int
         e->created_ns = 0;
         e->issued_ns = 0;
         e->owner = OWNER_KERNEL;
+        e->op = 0;
         e->owned_by = OWNED_BY_NOBODY;
         e->origin = ORIGIN_OTHER;
         e->dev = rq_dev(rq);
@@ -46,11 +47,49 @@ static inline void inflight_start(struct inflight_rq *e, struct request *rq, int
         e->complete_seen = 0;
 }
 
+/* The task's own operation has asked for it. */
+static inline void note_request(struct inflight_rq *e, struct request *rq, bool kthread) {
+        struct task_op *t = kthread ? NULL : bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), NULL, 0);
+        struct op_slot *slot;
+        u64 id;
+
+        e->op = 0;
+        if (!t || t->opener == OPENER_NONE)
+                return;
+        id = op_id(t);
+        t->rq_count++;
+        t->rq_bytes += rq->__data_len;
+        slot = op_slot(id);
+        if (!slot)
+                return;
+        if (slot->op != id) {
+                slot->op = id;
+                slot->max_device_ns = 0;
+        }
+        e->op = id;
+}
+
+static inline void request_completed(struct inflight_rq *e, u64 device_ns) {
+        struct op_slot *slot = e->op ? op_slot(e->op) : NULL;
+
+        if (slot && slot->op == e->op)
+                raise_max(&slot->max_device_ns, device_ns);
+}
+
+static inline void find_owner(struct inflight_rq *e, struct request *rq) {
+        struct found_owner o;
+
+        find_rq_owner(rq->bio, &o);
+        e->owner = o.owner;
+        e->owned_by = o.owned_by;
+        e->origin = o.origin;
+        note_request(e, rq, o.owned_by != OWNED_BY_TASK);
+}
+
 /* In the context of the submitter (event since 6.5); seen twice it only starts a little later. */
 SEC("tp_btf/block_io_start")
 int BPF_PROG(rq_create, struct request *rq) {
         int kind = rq_kind(rq->cmd_flags & REQ_OP_MASK);
-        struct found_owner o;
         struct inflight_rq *e;
 
         if (kind < 0)
@@ -60,10 +99,7 @@ int BPF_PROG(rq_create, struct request *rq) {
         if (!e)
                 return 0;
         inflight_start(e, rq, kind);
-        find_rq_owner(rq->bio, &o);
-        e->owner = o.owner;
-        e->owned_by = o.owned_by;
-        e->origin = o.origin;
+        find_owner(e, rq);
         e->created_ns = bpf_ktime_get_ns();
 
         return 0;
@@ -73,7 +109,6 @@ SEC("tp_btf/block_rq_issue")
 int BPF_PROG(rq_issue, struct request *rq) {
         int kind = rq_kind(rq->cmd_flags & REQ_OP_MASK);
         struct inflight_rq *e;
-        struct found_owner o;
 
         if (kind < 0)
                 return 0;
@@ -93,10 +128,7 @@ int BPF_PROG(rq_issue, struct request *rq) {
                 /* A flush, which nobody creates by an event, or all requests where the kernel has none for it. */
                 inflight_start(e, rq, kind);
                 if (!have_rq_create && kind != RQ_FLUSH) {
-                        find_rq_owner(rq->bio, &o);
-                        e->owner = o.owner;
-                        e->owned_by = o.owned_by;
-                        e->origin = o.origin;
+                        find_owner(e, rq);
                         e->created_ns = rq->start_time_ns;
                 }
         }
@@ -144,6 +176,7 @@ static inline void rq_count(struct inflight_rq *e, u32 nr_bytes, bool sample, bo
 
         if (!v)
                 return;
+        v->tick = current_tick();
         if (nr_bytes && e->kind != RQ_FLUSH) {
                 __sync_fetch_and_add(&v->bytes, nr_bytes);
                 if (e->owned_by < _OWNED_BY_MAX)
@@ -160,6 +193,7 @@ static inline void rq_count(struct inflight_rq *e, u32 nr_bytes, bool sample, bo
                 return;
         }
         hist_full_count(&v->device, now - e->issued_ns);
+        request_completed(e, now - e->issued_ns);
         if (e->created_ns)
                 hist_full_count(&v->queue, e->issued_ns - e->created_ns);
 }
@@ -207,24 +241,6 @@ int BPF_PROG(rq_complete, struct request *rq, int error, unsigned int nr_bytes) 
                 e->issued_ns = 0;
                 e->timed = 0;
         }
-
-        return 0;
-}
-
-/* DirtyTracking=: once per page that becomes dirty, so only for those who want it. */
-SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(dirty, struct folio *folio, struct address_space *mapping) {
-        struct task_struct *task = bpf_get_current_task_btf();
-        struct inode *host = mapping ? mapping->host : NULL;
-        u64 key = (u64) host;
-        struct dirtier d;
-
-        if (!host || (task->flags & PF_KTHREAD) || (host->i_mode & S_IFMT) == S_IFBLK)
-                return 0;
-        hit(PROBE_DIRTY);
-        d.ino = host->i_ino;
-        d.owner = bpf_get_current_cgroup_id();
-        bpf_map_update_elem(&dirtiers, &key, &d, BPF_ANY);
 
         return 0;
 }

@@ -65,6 +65,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
         op_open(t, OPENER_SYNC, now);
         t->identity = (u64) inode;
         t->ino = inode->i_ino;
+        t->dentry = (u64) BPF_CORE_READ(file, f_path.dentry);
         t->key.dev = inode->i_sb->s_dev;
         t->run_delay_ns = task->sched_info.run_delay;
         sync_classify(t, task, inode, datasync);
@@ -108,9 +109,8 @@ static inline bool sync_commit_edges(struct task_op *t, struct inode *inode, u64
 
         t->edge[EDGE_JOURNAL_START] = start;
         t->edge[EDGE_JOURNAL_END] = t->flush_ns >= end ? t->flush_ns : now;
-        t->tid = tid;
 
-        add_steps(t, tx, start, t->edge[EDGE_JOURNAL_END]);
+        add_steps(t, j, tx, start, t->edge[EDGE_JOURNAL_END]);
 
         return true;
 }

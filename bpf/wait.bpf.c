@@ -54,6 +54,7 @@ static inline void file_lock_begin(struct task_struct *task, void *lock, unsigne
         hit(PROBE_LOCK_BEGIN);
         t->n_frames = 0;
         t->lock_inode = (u64) inode;
+        t->lock_owner = rwsem_owner(lock);
         frame_push(t, (u64) lock, PHASE_LOCK, BPF_CORE_READ(inode, i_sb, s_dev));
 }
 
@@ -88,6 +89,7 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
                 return 0;
         }
         hit(PROBE_LOCK_BEGIN);
+        t->lock_owner = (flags & (LCB_F_READ | LCB_F_WRITE)) && !(flags & LCB_F_MUTEX) ? rwsem_owner(lock) : 0;
         frame_push(t, (u64) lock, PHASE_LOCK, 0);
 
         return 0;
@@ -109,6 +111,7 @@ static inline void count_alone(struct task_struct *task, u32 phase, u32 dev, u64
                 .phase_ns = phase_ns,
                 .comm = comm,
                 .pid = task->tgid,
+                .thread = task->pid,
         };
 
         if (worker_kind(task) == WORKER_LOOP)
@@ -147,6 +150,13 @@ int BPF_PROG(lock_end, void *lock) {
         dev = t->frame[i & (FRAMES_MAX - 1)].dev;
         now = bpf_ktime_get_ns();
         length = frame_pop(t, (u64) lock, now);
+        if (length && phase == PHASE_LOCK && t->lock_owner) {
+                if (t->opener != OPENER_NONE)
+                        blame_add(t->key.owner, t->lock_owner, t->key.dev, PHASE_LOCK, BLAME_NO_STEP, length);
+                else if (dev)
+                        blame_add(task_owner(task), t->lock_owner, dev, PHASE_LOCK, BLAME_NO_STEP, length);
+                t->lock_owner = 0;
+        }
         if (!length || !dev || t->opener != OPENER_NONE)
                 return 0;
         if (phase == PHASE_LOCK && opens_direct(t, task)) {
@@ -245,6 +255,7 @@ static inline void throttled(struct bdi_writeback *wb, long pause, unsigned long
                 key.origin = ORIGIN_LOOP;
         f.total_ns = length;
         f.pid = task->tgid;
+        f.thread = task->pid;
         phase_ns[PHASE_THROTTLE] = length;
         bpf_get_current_comm(comm, sizeof(comm));
         count_op(&f, now);

@@ -104,6 +104,9 @@ static const char *const loss_table[_LOSS_MAX] = {
         [LOSS_STALL_RING_FULL] = "stall-ring-full",
         [LOSS_HANDLE_SLOT_EMPTY] = "handle-slot-empty",
         [LOSS_HELD_BIOS] = "held-bios-full",
+        [LOSS_WAIT_MAP_FULL] = "wait-map-full",
+        [LOSS_BLAME_MAP_FULL] = "blame-map-full",
+        [LOSS_AGE_MAP_FULL] = "age-map-full",
 };
 DEFINE_TO_STRING(loss, loss_table)
 

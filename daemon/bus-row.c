@@ -215,10 +215,10 @@ static int append_stall_record(sd_bus_message *m, const struct stall *record) {
         r = append_device_entry(m, record->dev);
         if (r < 0)
                 return r;
-        if (record->tid_journal == 0)
+        if (record->tx.tid == 0)
                 return 0;
 
-        return sd_bus_message_append(m, "{sv}", "transaction", "u", (uint32_t) record->tid_journal);
+        return sd_bus_message_append(m, "{sv}", "transaction", "u", (uint32_t) record->tx.tid);
 }
 
 int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged) {

@@ -16,6 +16,8 @@
 #include "unit-path.h"
 
 #define HOUSEKEEPING_INTERVAL_US (30 * USEC_PER_SEC)
+#define TICK_US USEC_PER_SEC
+#define TICK_ACCURACY_US (50 * USEC_PER_MSEC)
 #define REFRESH_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define PATH_OF_PEER_SOCKET_MAX 108
 
@@ -23,6 +25,9 @@ static int write_settings(Manager *m) {
         struct settings s = {
                 .sync_record_ns = m->config.fsync_record_ns,
                 .write_record_ns = m->config.write_record_ns,
+                .trace_ns = UINT64_MAX,
+                .owner_floor_ns = UINT64_MAX,
+                .tick = now_ns() / NSEC_PER_SEC,
         };
         uint32_t key = 0;
 
@@ -147,6 +152,21 @@ static int on_stall(const struct stall *record, void *userdata) {
         return 0;
 }
 
+/* Once a second: what has to be noticed soon. */
+static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        int r;
+
+        r = write_settings(m);
+        if (r < 0)
+                log_debug_errno(r, "Cannot tell the programs the time, ignoring: %m");
+
+        (void) sd_event_source_set_time_relative(s, TICK_US);
+        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+
+        return 0;
+}
+
 static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         int r;
@@ -219,9 +239,13 @@ static int setup_events(Manager *m) {
         if (r >= 0)
                 r = sd_event_add_time_relative(m->event, &m->housekeeping, CLOCK_MONOTONIC, m->housekeeping_us,
                                                USEC_PER_SEC, on_housekeeping, m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->ticker, CLOCK_MONOTONIC, TICK_US, TICK_ACCURACY_US, on_tick,
+                                               m);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(m->housekeeping, "housekeeping");
+        (void) sd_event_source_set_description(m->ticker, "tick");
         (void) sd_event_set_watchdog(m->event, true);
 
         return 0;
@@ -355,6 +379,7 @@ Manager *manager_free(Manager *m) {
         system_bus_free(m->system_bus);
         stall_log_free(m->stalls);
         sd_event_source_unref(m->housekeeping);
+        sd_event_source_unref(m->ticker);
         device_table_free(m->devices);
         series_table_free(m->series);
         owner_table_free(m->owners);

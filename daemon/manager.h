@@ -37,6 +37,7 @@ struct Manager {
         PeerServer *peers;
         SystemBus *system_bus;
         sd_event_source *housekeeping;
+        sd_event_source *ticker;
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
         uint64_t refreshed_ns;

@@ -79,6 +79,10 @@ Choice *choice_free(Choice *c) {
         return NULL;
 }
 
+static bool kind_is_function(enum attach_kind kind) {
+        return kind == ATTACH_FENTRY || kind == ATTACH_KPROBE || kind == ATTACH_KPROBE_MULTI;
+}
+
 static void want_symbol(Choice *c, const char *name) {
         for (size_t i = 0; i < c->n_symbols; i++)
                 if (streq(c->symbols[i].name, name))
@@ -103,7 +107,7 @@ int choice_read_kernel(Choice *c) {
                 return -errno;
 
         for (size_t i = 0; i < probe_table_size; i++)
-                if (probe_table[i].kind != ATTACH_TP_BTF)
+                if (kind_is_function(probe_table[i].kind))
                         want_symbol(c, probe_table[i].target);
         for (size_t i = 0; i < ELEMENTSOF(admission_functions); i++)
                 want_symbol(c, admission_functions[i]);
@@ -186,10 +190,12 @@ static void choose(Choice *c, enum tier tier) {
                 }
                 if (c->refused[i]) /* the reason is there */
                         continue;
-                unfit = def->kind == ATTACH_TP_BTF ? unfit_tracepoint(c, def, buf) : unfit_function(c, def, buf);
+                unfit = def->kind == ATTACH_TP_BTF      ? unfit_tracepoint(c, def, buf) :
+                        kind_is_function(def->kind) ? unfit_function(c, def, buf) :
+                                                      NULL;
                 if (unfit) {
                         set_reason(c, def->probe, unfit);
-                        c->info[def->probe].no_symbol = def->kind != ATTACH_TP_BTF && !has_symbol(c, def);
+                        c->info[def->probe].no_symbol = kind_is_function(def->kind) && !has_symbol(c, def);
                         continue;
                 }
                 c->chosen[i] = done[def->probe] = true;

@@ -173,7 +173,22 @@ static int pin_maps(Generation *g) {
         return 0;
 }
 
-static int attach_and_pin(Generation *g, struct bpf_program *prog, const char *suffix) {
+/* An iterator over the elements of the map that the target names, or over all tasks. */
+static struct bpf_link *attach_iter(Generation *g, struct bpf_program *prog, const ProbeDef *def) {
+        LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+        union bpf_iter_link_info info = {};
+        const struct bpf_map *map = bpf_object__find_map_by_name(g->skel->obj, def->target);
+
+        if (map) {
+                info.map.map_fd = bpf_map__fd(map);
+                opts.link_info = &info;
+                opts.link_info_len = sizeof(info);
+        }
+
+        return bpf_program__attach_iter(prog, &opts);
+}
+
+static int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *suffix) {
         char path[PIN_PATH_MAX], name[PROGRAM_NAME_MAX];
         struct bpf_link *link;
         int r;
@@ -188,7 +203,7 @@ static int attach_and_pin(Generation *g, struct bpf_program *prog, const char *s
         r = pins_path(path, g->bpffs, g->number, true, "links", name);
         if (r < 0)
                 return r;
-        link = bpf_program__attach(prog);
+        link = def->kind == ATTACH_ITER ? attach_iter(g, prog, def) : bpf_program__attach(prog);
         if (!link)
                 return -errno;
         r = bpf_link__pin(link, path);
@@ -204,13 +219,13 @@ static int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *d
         /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
         if (def->exit_program) {
                 prog = bpf_object__find_program_by_name(skel->obj, def->exit_program);
-                r = attach_and_pin(g, prog, suffix);
+                r = attach_and_pin(g, prog, def, suffix);
                 if (r < 0)
                         return r;
         }
         prog = bpf_object__find_program_by_name(skel->obj, def->program);
 
-        return attach_and_pin(g, prog, suffix);
+        return attach_and_pin(g, prog, def, suffix);
 }
 
 /* Carries an object pinned by the present generation over to the next one. */
@@ -233,7 +248,7 @@ static int repin(Generation *g, const char *kind, const char *name) {
 }
 
 /* The stub stays attached over all generations; switching its slot switches the program for all events at once. */
-static int attach_handle_stats(Generation *g) {
+static int attach_handle_stats(Generation *g, const ProbeDef *def) {
         struct bpf_program *target = g->skel->progs.handle_stats;
         uint32_t slot = 0;
         char path[PIN_PATH_MAX];
@@ -255,7 +270,7 @@ static int attach_handle_stats(Generation *g) {
                         return r;
         }
 
-        return attach_and_pin(g, g->skel->progs.handle_stats_stub, "");
+        return attach_and_pin(g, g->skel->progs.handle_stats_stub, def, "");
 }
 
 /* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */
@@ -269,7 +284,7 @@ static int attach_programs(Generation *g) {
 
                 if (!choice_has(g->choice, i))
                         continue;
-                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g) :
+                r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g, def) :
                                                         attach_probe(g, g->skel, def, "");
                 if (r >= 0) {
                         n_attached++;
@@ -368,6 +383,7 @@ static int write_meta(Generation *g) {
                 m.since_realtime_us = ts.tv_sec * USEC_PER_SEC + ts.tv_nsec / NSEC_PER_USEC;
                 /* Until a daemon comes that knows its configuration. */
                 s.sync_record_ns = s.write_record_ns = 100 * NSEC_PER_MSEC;
+                s.trace_ns = s.owner_floor_ns = UINT64_MAX;
                 if (bpf_map_update_elem(bpf_map__fd(g->skel->maps.settings), &key, &s, BPF_ANY) < 0)
                         return -errno;
         }

@@ -15,6 +15,10 @@
           option },                                                                                          \
         { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }
 
+/* Over all tasks, or over the elements of a map; the daemon reads it at its pin. */
+#define ITER(e, logical, over, prog) \
+        { PROBE_##e, logical, ATTACH_ITER, over, prog, NULL, 0, EXPECTED, FOR_BOTH }
+
 const ProbeDef probe_table[] = {
         TP(SYNC_ENTER, "sync-enter", "ext4_sync_file_enter", "sync_enter", 0, EXPECTED, FOR_TRACEPOINT),
         TP(SYNC_EXIT, "sync-exit", "ext4_sync_file_exit", "sync_exit", 0, EXPECTED, FOR_TRACEPOINT),
@@ -59,6 +63,12 @@ const ProbeDef probe_table[] = {
         TP(RQ_COMPLETE, "request-complete", "block_rq_complete", "rq_complete", 3, EXPECTED, FOR_BOTH),
         TP(CGROUP_BIRTH, "cgroup-birth", "cgroup_mkdir", "cgroup_birth", 0, EXPECTED, FOR_BOTH),
         TP(CGROUP_DEATH, "cgroup-death", "cgroup_rmdir", "cgroup_death", 0, EXPECTED, FOR_BOTH),
+        TP(WRITEBACK_START, "writeback-start", "writeback_single_inode_start", "writeback_start", 0, EXPECTED,
+           FOR_BOTH),
+        ITER(SCAN_TASKS, "in-flight", "task", "scan_tasks"),
+        ITER(SCAN_DIOS, "in-flight-direct", "dios", "scan_dios"),
+        ITER(CHANGED_OPS, "changed-operations", "ops", "changed_ops"),
+        ITER(CHANGED_RQS, "changed-requests", "rqs", "changed_rqs"),
 
 #if defined(__aarch64__)
         FN(SYS_FSYNC, "fsync", __arm64_sys_fsync, CORE),
@@ -134,6 +144,7 @@ const char *attach_kind_to_string(int kind) {
                 [ATTACH_FENTRY] = "fentry",
                 [ATTACH_KPROBE] = "kprobe",
                 [ATTACH_KPROBE_MULTI] = "kprobe.multi",
+                [ATTACH_ITER] = "iter",
         };
 
         return kind >= 0 && kind < _ATTACH_MAX ? table[kind] : NULL;

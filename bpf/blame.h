@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Notes who waited for what, for the daemon to blame it on somebody. */
+
+#include "stall.h"
+
+/* The owner waited for the transaction's commit; step_ns of this wait alone. */
+static inline void wait_add(u64 owner, u32 dev, u32 tid, u64 *step_ns) {
+        struct wait_key key = { .owner = owner, .dev = dev, .tid = tid };
+        struct wait_value first = {}, *v = bpf_map_lookup_elem(&waits, &key);
+
+        if (!v) {
+                bpf_map_update_elem(&waits, &key, &first, BPF_NOEXIST);
+                v = bpf_map_lookup_elem(&waits, &key);
+                if (!v) {
+                        lost(LOSS_WAIT_MAP_FULL);
+                        return;
+                }
+        }
+        for (int i = 0; i < _STEP_MAX; i++)
+                if (step_ns[i])
+                        __sync_fetch_and_add(&v->step_ns[i], step_ns[i]);
+}
+
+static inline void blame_add(u64 victim, u64 culprit, u32 dev, u8 phase, u8 step, u64 ns) {
+        struct blame_key key = { .victim = victim, .culprit = culprit, .dev = dev, .phase = phase, .step = step };
+        u64 *v = bpf_map_lookup_elem(&blames, &key), zero = 0;
+
+        if (!v) {
+                bpf_map_update_elem(&blames, &key, &zero, BPF_NOEXIST);
+                v = bpf_map_lookup_elem(&blames, &key);
+                if (!v) {
+                        lost(LOSS_BLAME_MAP_FULL);
+                        return;
+                }
+        }
+        __sync_fetch_and_add(v, ns);
+}
+
+/* Who holds the lock, 0 if that is not one task or it is in no cgroup of the default hierarchy. The low bits of
+ * rw_semaphore.owner are flags; bit 0: held by readers (kernel/locking/rwsem.c). */
+static inline u64 rwsem_owner(void *lock) {
+        u64 owner = BPF_CORE_READ((struct rw_semaphore *) lock, owner.counter);
+        struct task_struct *task = (struct task_struct *) (owner & ~7ULL);
+
+        return task && !(owner & 1) ? task_owner(task) : 0;
+}
+
+static inline struct handle_value *handle_get(struct handle_key *key) {
+        struct handle_value first = {}, *v = bpf_map_lookup_elem(&handles, key);
+
+        if (v)
+                return v;
+        bpf_map_update_elem(&handles, key, &first, BPF_NOEXIST);
+
+        return bpf_map_lookup_elem(&handles, key);
+}
