@@ -19,6 +19,9 @@ struct obj_cgroup___root {
         bool is_root;
 };
 
+struct compressed_bio {
+        struct inode *inode;
+};
 
 #pragma clang attribute pop
 
@@ -63,6 +66,24 @@ static inline struct mem_cgroup *compat_folio_memcg(struct folio *folio) {
                 return BPF_CORE_READ((struct obj_cgroup *) p, memcg);
 
         return p;
+}
+
+/* The file that a bio of btrfs is for, whose pages are not the file's own when they are compressed. Since 6.2
+ * (d7b9416fe5c5) struct btrfs_bio has the inode; before, only that of compressed writes, in their private data. */
+static inline struct inode *compat_btrfs_inode(struct btrfs_bio *bbio, const void *end_compressed_write) {
+        struct btrfs_inode *inode;
+        struct compressed_bio *cb;
+
+        if (bpf_core_field_exists(bbio->inode)) {
+                inode = BPF_CORE_READ(bbio, inode);
+                return inode ? (void *) inode + bpf_core_field_offset(struct btrfs_inode, vfs_inode) : NULL;
+        }
+        if (!bpf_core_field_exists(bbio->private) || !bpf_core_field_exists(((struct compressed_bio *) bbio)->inode) || !end_compressed_write ||
+            BPF_CORE_READ(bbio, end_io) != end_compressed_write)
+                return NULL;
+        cb = BPF_CORE_READ(bbio, private);
+
+        return BPF_CORE_READ(cb, inode);
 }
 
 /* Syscall numbers of x86_64 or arm64, and those of 32-bit programs (the same on i386 and arm) where the kernel marks

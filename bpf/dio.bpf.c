@@ -227,7 +227,7 @@ int kr_iomap_dio_rw(struct pt_regs *ctx) {
 
 static inline void enter_dio_complete(struct iomap_dio *dio) {
         struct kiocb *iocb = BPF_CORE_READ(dio, iocb);
-        struct task_op *t = task_op_get(bpf_get_current_task_btf());
+        struct task_op *t = task_op_create(bpf_get_current_task_btf());
         struct completing c = {
                 .kiocb = (u64) iocb,
                 .is_sync = BPF_CORE_READ(iocb, ki_complete) == NULL,
@@ -236,8 +236,10 @@ static inline void enter_dio_complete(struct iomap_dio *dio) {
 
         if (bpf_map_update_elem(&completing, &key, &c, BPF_ANY) < 0)
                 lost(LOSS_INFLIGHT_DIO_FULL);
-        if (t)
+        if (t) {
                 t->completing = key;
+                t->synced_file = 0;
+        }
 }
 
 static inline void leave_dio_complete(u64 dio, s64 ret) {
@@ -252,5 +254,7 @@ static inline void leave_dio_complete(u64 dio, s64 ret) {
         copy = *c;
         if (bpf_map_delete_elem(&completing, &dio) < 0)
                 return;
+        if (t)
+                t->completing = 0;
         dio_close(copy.kiocb, copy.is_sync, ret < 0 ? (int) ret : 0);
 }

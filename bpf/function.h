@@ -108,6 +108,16 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
         op_close(t, task, now, ret < 0 && ret >= -4095 ? (int) ret : 0, outside);
 }
 
+/* Before 6.2 btrfs syncs twice in one direct write with O_SYNC or O_DSYNC: when the I/O completes, and once more when
+ * the call ends (fs/btrfs/file.c:btrfs_do_write_iter() of 6.1). */
+static inline bool synced_already(struct task_op *t, struct file *file) {
+        if (t->synced_file != (u64) file || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != BTRFS_SUPER_MAGIC)
+                return false;
+        t->synced_file = 0;
+
+        return true;
+}
+
 /* A sync of a file that is not known to come from a system call of its own: O_SYNC, msync, io_uring, AIO. */
 static inline void open_file(void *ctx, enum probe fn, u64 file_address, u64 datasync, u32 phase) {
         struct file *file = (struct file *) file_address;
@@ -115,8 +125,10 @@ static inline void open_file(void *ctx, enum probe fn, u64 file_address, u64 dat
         struct task_op *t = task_op_create(task);
         struct inode *inode;
 
-        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ false))
+        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ false) || synced_already(t, file))
                 return;
+        if (t->completing && t->opener == OPENER_NONE)
+                t->synced_file = file_address;
         inode = BPF_CORE_READ(file, f_inode);
         function_open(t, task, fn, file_address, (u64) ctx, phase);
         key_set_inode(t, inode);

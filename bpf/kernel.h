@@ -109,6 +109,9 @@ enum { O_DIRECT = 040000 };
 
 enum { SB_FREEZE_LEVELS = 3 };
 
+/* include/uapi/linux/magic.h */
+#define BTRFS_SUPER_MAGIC 0x9123683E
+
 /* include/linux/page-flags.h; relocated by name */
 enum pageflags { PG_uptodate = 2 };
 
@@ -263,6 +266,7 @@ struct path {
 
 struct super_block {
         u32 s_dev;
+        unsigned long s_magic;
         struct dentry *s_root;
         void *s_fs_info;
         struct sb_writers s_writers;
@@ -430,6 +434,8 @@ struct btrfs_inode {
 
 struct btrfs_bio {
         struct btrfs_inode *inode;
+        void *end_io;
+        void *private;
         struct bio bio;
 };
 

@@ -199,6 +199,7 @@ struct task_op {
         u64 lock_start_ns;
         u64 lock_end_ns;
         u64 completing; /* the struct iomap_dio that this task completes */
+        u64 synced_file; /* that it has synced in doing so */
         u64 data_wait_ns;     /* journal's thread: waited for ordered data from here */
         u64 data_wait_end_ns; /* to here */
         u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */

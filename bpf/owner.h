@@ -8,6 +8,7 @@
 extern const void aio_fsync_work __ksym __weak;
 extern const void btrfs_bioset __ksym __weak;
 extern const void btrfs_compressed_bioset __ksym __weak;
+extern const void end_compressed_bio_write __ksym __weak;
 extern const void crypt_endio __ksym __weak;
 extern const void bio_chain_endio __ksym __weak;
 
@@ -39,22 +40,19 @@ static inline struct bio *bio_behind_crypt(struct bio *bio) {
         return BPF_CORE_READ(io, base_bio);
 }
 
-/* The file that a bio of btrfs is for, whose pages are not the file's own when they are compressed. */
+/* NULL if it is no bio of btrfs. */
 static inline struct inode *bio_btrfs_inode(struct bio *bio) {
-        struct btrfs_bio *bbio;
-        struct btrfs_inode *inode;
         void *pool;
 
-        if (!bpf_core_field_exists(struct btrfs_bio, inode))
+        if (!bpf_core_type_exists(struct btrfs_bio))
                 return NULL;
         pool = BPF_CORE_READ(bio, bi_pool);
         if (!(&btrfs_bioset && pool == &btrfs_bioset) &&
             !(&btrfs_compressed_bioset && pool == &btrfs_compressed_bioset))
                 return NULL;
-        bbio = (void *) bio - bpf_core_field_offset(struct btrfs_bio, bio);
-        inode = BPF_CORE_READ(bbio, inode);
 
-        return inode ? (void *) inode + bpf_core_field_offset(struct btrfs_inode, vfs_inode) : NULL;
+        return compat_btrfs_inode((void *) bio - bpf_core_field_offset(struct btrfs_bio, bio),
+                                  &end_compressed_bio_write);
 }
 
 enum worker_kind {

@@ -210,8 +210,6 @@ const BlindSpot blind_spots[] = {
         { 1 << TIER_FUNCTION, -1, "locks",
           "A call that waits for another lock than that of a file or directory, and for nothing else that opens an "
           "operation, is not seen." },
-        { BOTH, -1, "writeback of compressed btrfs before 6.2",
-          "The pages that are written are not the file's own: counted under (kernel), unless IOAccounting=yes." },
         { 1 << TIER_FUNCTION, -1, "slow operations",
           "slowread, slowwrite, slowfault and meta count waits, not calls: a call that waits twice counts twice, and "
           "what it does between its waits is not in its total." },

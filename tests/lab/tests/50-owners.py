@@ -19,12 +19,13 @@ setup = lab.Rig
 
 
 def written(unit, device):
-    """Bytes of data written for the unit: in all, by workers, and by the method that found the owner."""
+    """Bytes of data written for the unit: in all, by threads of the kernel (flushers, and the journal's, which writes ordered
+    data), and by the method that found the owner."""
     total = by_workers = 0
     methods = {}
     for r in lab.rows(unit, unit=unit, op='rq-write', phase='device', device=device):
         total += r['bytes']
-        if r['origin'] == 'writeback':
+        if r['origin'] in ('writeback', 'journal'):
             by_workers += r['bytes']
         for method, n in (r['ownedBy'] or {}).items():
             methods[method] = methods.get(method, 0) + n

@@ -67,11 +67,11 @@ def test_big_file_and_small_sync(t, case):
     check(total > 0.1 * measure.SEC, f'the victim did not have to wait: {text}')
     check_none(measure.problems(victim, 'fsync', 'journal', *(['data', 'admission'] if kind == 'fsync' else []),
                                 caller=seen['sumNSec']))
-    if what == 'file' and not ordered:  # its own data waits in the queue of the device, and then all is quiet
+    if what == 'file' and phases.get('data', 0) > 0.5 * total:  # its own data waited in the device's queue behind the other
         return
     check(phases.get('journal', 0) >= 0.3 * total, f'not in the journal: {text}')
     greatest = max(steps, key=steps.get) if steps else None
-    check(greatest in (('flushing',) if ordered else ('log', 'record', 'previous')), f'the wrong step: {text}')
+    check(greatest in (('flushing',) if ordered else ('flushing', 'log', 'record', 'previous')), f'the wrong step: {text}')
     check(abs(sum(steps.values()) - phases['journal']) <= 0.1 * phases['journal'],
           f'the steps are not the journal phase: {text}')
 
