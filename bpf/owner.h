@@ -182,6 +182,10 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         if (host && (BPF_CORE_READ(host, i_mode) & S_IFMT) == S_IFBLK)
                 return;
 
+        /* Seen only at issue, by whoever runs the queue: a page of a file that is written was written back. */
+        if (!have_rq_create && ret->origin == ORIGIN_OTHER && host && (BPF_CORE_READ(bio, bi_opf) & 1))
+                ret->origin = ORIGIN_WRITEBACK;
+
         if (dirty_tracking && host) {
                 u64 key = (u64) host;
                 struct dirtier *d = bpf_map_lookup_elem(&dirtiers, &key);

@@ -103,13 +103,13 @@ def scsi_debug_delay(nsec):
 
 
 @contextlib.contextmanager
-def dm_delay(disk, write_msec):
-    """Delays writes, and flushes with them."""
+def dm_delay(disk, write_msec, read_msec=0):
+    """Delays writes, and flushes with them; and reads."""
     need_module('dm_delay')
     name = f'lab{next(numbers)}'
     sectors = int((disk.sys / 'size').read_text())
-    delay = f'{disk.node} 0'
-    run('dmsetup', 'create', name, '--table', f'0 {sectors} delay {delay} 0 {delay} {write_msec}')
+    where = f'{disk.node} 0'
+    run('dmsetup', 'create', name, '--table', f'0 {sectors} delay {where} {read_msec} {where} {write_msec}')
     try:
         yield Disk(pathlib.Path('/dev/mapper') / name)
     finally:

@@ -14,6 +14,7 @@ image_packages() {
 
     echo systemd systemd-sysv dbus mount kmod util-linux procps python3 jq strace
     echo fio xfsprogs btrfs-progs e2fsprogs dmsetup fuse3 cryptsetup-bin
+    echo postgresql
     echo libbpf1 libjson-c5 libinih1 liburing2 libcap2 libncurses6
     case $suite in
     bookworm)
@@ -43,7 +44,7 @@ image_customize() {
     fi
     for unit in serial-getty@ttyS0.service serial-getty@hvc0.service console-getty.service getty@tty1.service \
                 apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer \
-                xfs_scrub_all.timer fio.service systemd-networkd-wait-online.service; do
+                xfs_scrub_all.timer fio.service postgresql.service systemd-networkd-wait-online.service; do
         ln -sfn /dev/null "$root/etc/systemd/system/$unit"
     done
 

@@ -23,21 +23,20 @@ $2 == "tap" {
     if (text ~ /^1\.\.[0-9]+/) {
         plan[$1] = substr(text, 4) + 0
         if (plan[$1] == 0) {
-            skipped++
+            skipped[$1]++
             print "ok " $1 text
         }
     } else if (text ~ /^ok /) {
         done[$1]++
         if (text ~ /# SKIP/)
-            skipped++
+            skipped[$1]++
         else
-            passed++
+            passed[$1]++
         print "ok " $1 ": " substr(text, 4)
         shown = 1
         flush($1, verbose)
     } else if (text ~ /^not ok /) {
         done[$1]++
-        failed++
         bad[$1]++
         print "not ok " $1 ": " substr(text, 8)
         flush($1, 1)
@@ -55,15 +54,26 @@ $2 == "tap" {
 $2 == "exit" {
     ended[$1] = 1
     if (text != 0 && !bad[$1]) {
-        failed++
         bad[$1]++
         print "not ok " $1 ": exit code " text
     } else if (plan[$1] != done[$1]) {
-        failed++
         bad[$1]++
         print "not ok " $1 ": " done[$1] + 0 " results instead of " plan[$1] + 0
     }
     flush($1, verbose || bad[$1])
+    next
+}
+
+# It failed and is run once more, which is what counts.
+$2 == "again" {
+    print "# " $1 " is run once more"
+    n_again++
+    delete done[$1]
+    delete plan[$1]
+    delete bad[$1]
+    delete passed[$1]
+    delete skipped[$1]
+    delete ended[$1]
     next
 }
 
@@ -83,9 +93,17 @@ function flush(name, show,    i) {
 END {
     for (i = 1; i <= n_expected; i++)
         if (!ended[expected[i]]) {
-            failed++
+            bad[expected[i]]++
             print "not ok " expected[i] ": did not end"
             flush(expected[i], 1)
         }
-    print passed + 0, failed + 0, skipped + 0 > counts
+    for (name in passed)
+        n_passed += passed[name]
+    for (name in bad)
+        n_failed += bad[name]
+    for (name in skipped)
+        n_skipped += skipped[name]
+    if (n_again)
+        print "# " n_again " run twice"
+    print n_passed + 0, n_failed + 0, n_skipped + 0 > counts
 }
