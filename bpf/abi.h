@@ -425,6 +425,7 @@ struct meta {
         unsigned long long build; /* hash of the BPF object of the generation loaded last */
         unsigned int abi;
         unsigned int generation;
+        unsigned int revision; /* of probe_infos, raised when probes are added */
         unsigned int tier;    /* enum tier */
         unsigned int modules; /* bit per symbol of modules, other than functions to attach to, that was there */
         unsigned int options; /* what the loader was asked for, and which tier */

@@ -30,6 +30,14 @@ static int open_map(const char *bpffs, unsigned generation, const char *name, in
         return 0;
 }
 
+/* Raised when probes are added to a generation. */
+static unsigned read_revision(Maps *m) {
+        uint32_t key = 0;
+        struct meta meta;
+
+        return bpf_map_lookup_elem(m->meta, &key, &meta) < 0 ? 0 : meta.revision;
+}
+
 static int check_abi(int meta_fd) {
         struct bpf_map_info info = {};
         uint32_t size = sizeof(info), key = 0;
@@ -68,6 +76,7 @@ static int open_generation(Maps *m, unsigned generation) {
                 }
         }
         m->generation = generation;
+        m->revision = read_revision(m);
 
         return 0;
 }
@@ -114,14 +123,21 @@ int maps_open(Maps *m, const char *bpffs) {
 }
 
 int maps_refresh(Maps *m) {
-        unsigned generation;
+        unsigned generation, revision;
         int r;
 
         r = pins_current(m->root_fd, &generation);
         if (r < 0)
                 return r;
-        if (generation == 0 || generation == m->generation)
+        if (generation == 0)
                 return 0;
+        if (generation == m->generation) {
+                revision = read_revision(m);
+                if (revision == m->revision)
+                        return 0;
+                m->revision = revision;
+                return 1;
+        }
         r = open_generation(m, generation);
 
         return r < 0 ? r : 1;

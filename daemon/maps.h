@@ -10,6 +10,7 @@ typedef struct Maps {
         int root_fd;       /* BPFFS/iolat */
         int lock_fd;       /* tells a second daemon that we are here */
         unsigned generation;
+        unsigned revision;
         int ops;
         int rqs;
         int names;
@@ -32,7 +33,8 @@ typedef struct Maps {
  * -EPROTO: what is loaded is of another ABI; else as pins_open(). */
 int maps_open(Maps *m, const char *bpffs);
 
-/* Opens the maps anew if there is a newer generation; returns 1 if so, else 0. On error the old ones stay. */
+/* Opens the maps anew if there is a newer generation; returns 1 if so, or if probes have been added to the present one,
+ * else 0. On error the old ones stay. */
 int maps_refresh(Maps *m);
 
 void maps_done(Maps *m);

@@ -332,6 +332,23 @@ bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_inf
         return def && !present->attached && present->no_symbol && has_symbol(c, def);
 }
 
+void choice_only_new(Choice *c, struct iolat_bpf *skel, const struct probe_info *present) {
+        struct bpf_program *prog;
+
+        bpf_object__for_each_program(prog, skel->obj)
+                bpf_program__set_autoload(prog, false);
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *def = probe_table + i;
+
+                c->chosen[i] = c->chosen[i] && choice_finds_more(c, def->probe, present + def->probe);
+                if (!c->chosen[i])
+                        continue;
+                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), true);
+                if (def->exit_program)
+                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), true);
+        }
+}
+
 bool choice_has(const Choice *c, size_t index) {
         return c->chosen[index];
 }

@@ -45,6 +45,9 @@ unsigned choice_modules(const Choice *c);
 /* Whether a module has brought the function of a probe that was absent for want of it. */
 bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present);
 
+/* Of what choice_apply() has chosen leaves only the probes for which that is so. */
+void choice_only_new(Choice *c, struct iolat_bpf *skel, const struct probe_info *present);
+
 /* Whether this element of probe_table has been chosen. */
 bool choice_has(const Choice *c, size_t index);
 

@@ -7,6 +7,7 @@
 
 #include "iolat.skel.h"
 
+#include "attach.h"
 #include "cgroup-tree.h"
 #include "generation.h"
 #include "log.h"
@@ -15,7 +16,6 @@
 
 enum {
         LOAD_ATTEMPTS_MAX = 128,
-        PROGRAM_NAME_MAX = 64,
 };
 
 #define STUB "handle_stats_stub"
@@ -81,7 +81,7 @@ static int reuse_maps(Generation *g) {
                 char path[PIN_PATH_MAX];
                 int r;
 
-                if (!map_is_shared(map))
+                if (!map_is_shared(map) && !(g->extends && streq(bpf_map__name(map), "probe_infos")))
                         continue;
                 r = pins_path(path, g->bpffs, g->current, false, "maps", bpf_map__name(map));
                 if (r < 0)
@@ -118,6 +118,8 @@ static int open_object(Generation *g) {
         r = choice_apply(g->choice, g->skel, g->number);
         if (r < 0)
                 return r;
+        if (g->extends)
+                choice_only_new(g->choice, g->skel, g->infos);
         set_test_sizes(g);
         if (g->share_maps) {
                 r = reuse_maps(g);
@@ -129,7 +131,7 @@ static int open_object(Generation *g) {
 }
 
 /* Trying decides: a program that the kernel refuses is left out, and the rest tried again. */
-static int load_object(Generation *g) {
+int generation_load(Generation *g) {
         int r;
 
         for (unsigned attempt = 0; attempt < LOAD_ATTEMPTS_MAX; attempt++) {
@@ -171,61 +173,6 @@ static int pin_maps(Generation *g) {
         }
 
         return 0;
-}
-
-/* An iterator over the elements of the map that the target names, or over all tasks. */
-static struct bpf_link *attach_iter(Generation *g, struct bpf_program *prog, const ProbeDef *def) {
-        LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-        union bpf_iter_link_info info = {};
-        const struct bpf_map *map = bpf_object__find_map_by_name(g->skel->obj, def->target);
-
-        if (map) {
-                info.map.map_fd = bpf_map__fd(map);
-                opts.link_info = &info;
-                opts.link_info_len = sizeof(info);
-        }
-
-        return bpf_program__attach_iter(prog, &opts);
-}
-
-static int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *suffix) {
-        char path[PIN_PATH_MAX], name[PROGRAM_NAME_MAX];
-        struct bpf_link *link;
-        int r;
-
-        snprintf(name, sizeof(name), "%s%s", bpf_program__name(prog), suffix);
-        r = pins_path(path, g->bpffs, g->number, true, "progs", name);
-        if (r < 0)
-                return r;
-        if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
-                return -errno;
-
-        r = pins_path(path, g->bpffs, g->number, true, "links", name);
-        if (r < 0)
-                return r;
-        link = def->kind == ATTACH_ITER ? attach_iter(g, prog, def) : bpf_program__attach(prog);
-        if (!link)
-                return -errno;
-        r = bpf_link__pin(link, path);
-        bpf_link__destroy(link); /* the pin holds it, unless that failed */
-
-        return r;
-}
-
-static int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *def, const char *suffix) {
-        struct bpf_program *prog;
-        int r;
-
-        /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
-        if (def->exit_program) {
-                prog = bpf_object__find_program_by_name(skel->obj, def->exit_program);
-                r = attach_and_pin(g, prog, def, suffix);
-                if (r < 0)
-                        return r;
-        }
-        prog = bpf_object__find_program_by_name(skel->obj, def->program);
-
-        return attach_and_pin(g, prog, def, suffix);
 }
 
 /* Carries an object pinned by the present generation over to the next one. */
@@ -420,7 +367,7 @@ static int log_load_error(int r) {
 int generation_make(Generation *g, int root_fd) {
         int r;
 
-        r = load_object(g);
+        r = generation_load(g);
         if (r < 0)
                 return log_load_error(r);
 

@@ -10,6 +10,8 @@ typedef struct Generation {
         unsigned current;  /* the one that is there, 0: none */
         unsigned number;   /* of this one */
         bool share_maps;   /* with the present one */
+        bool extends;      /* it is the present one, to which programs are added */
+        const struct probe_info *infos; /* then: of the present probes, by enum probe; borrowed */
         const char *wanted_tier;
         unsigned wanted_options;
         struct iolat_bpf *skel;
@@ -20,6 +22,9 @@ typedef struct Generation {
 void generation_setup(void);
 
 void generation_done(Generation *g);
+
+/* Opens and loads the object, without what the kernel refuses. Returns 0 or a negative errno, not logged. */
+int generation_load(Generation *g);
 
 /* Loads, attaches and pins, and gives the pins their final name. Logs its errors, but for -EAGAIN: something did not
  * attach; once the unfinished pins are removed another try will do without it. */

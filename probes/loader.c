@@ -2,7 +2,7 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 
-#include "generation.h"
+#include "extension.h"
 #include "loader.h"
 #include "log.h"
 #include "pins.h"
@@ -17,6 +17,7 @@ typedef struct Loader {
         const LoaderOptions *options;
         Choice *choice;
         Generation generation;
+        struct probe_info infos[_PROBE_MAX];
         int root_fd;
         int lock_fd;
 } Loader;
@@ -28,22 +29,30 @@ static void loader_done(Loader *l) {
         closep(&l->root_fd);
 }
 
-/* Whether modules have come whose functions the present generation could not attach to. */
-static bool finds_more(Loader *l) {
+/* What became of the probes of the present generation. */
+static int read_infos(Loader *l) {
         _cleanup_close_ int fd = -EBADF;
         char path[PIN_PATH_MAX];
+        int r;
 
-        if (pins_path(path, l->options->bpffs, l->generation.current, false, "maps", "probe_infos") < 0)
-                return true;
+        r = pins_path(path, l->options->bpffs, l->generation.current, false, "maps", "probe_infos");
+        if (r < 0)
+                return r;
         fd = bpf_obj_get(path);
         if (fd < 0)
-                return true;
-        for (uint32_t i = 0; i < _PROBE_MAX; i++) {
-                struct probe_info info;
+                return -errno;
+        for (uint32_t i = 0; i < _PROBE_MAX; i++)
+                if (bpf_map_lookup_elem(fd, &i, &l->infos[i]) < 0)
+                        return -errno;
 
-                if (bpf_map_lookup_elem(fd, &i, &info) >= 0 && choice_finds_more(l->choice, i, &info))
+        return 0;
+}
+
+/* Whether modules have come whose functions the present generation could not attach to. */
+static bool finds_more(Loader *l) {
+        for (uint32_t i = 0; i < _PROBE_MAX; i++)
+                if (choice_finds_more(l->choice, i, &l->infos[i]))
                         return true;
-        }
 
         return false;
 }
@@ -75,12 +84,28 @@ static int make_generation(Loader *l) {
         return log_error_errno(ELOOP, "Too many programs did not attach, giving up.");
 }
 
-/* Whether the present generation is just what this loader would make. */
-static bool is_up_to_date(Loader *l, const struct meta *meta) {
+/* Whether the present generation is of what this loader would make, but for modules that have come since. */
+static bool is_the_same(Loader *l, const struct meta *meta) {
         return l->generation.share_maps && !l->options->force && meta->build == generation_build_hash() &&
                 meta->options == l->options->wanted && streq(meta->wanted_tier, l->options->tier) &&
-                meta->generation == l->generation.current && !(choice_modules(l->choice) & ~meta->modules) &&
-                !finds_more(l);
+                meta->generation == l->generation.current && read_infos(l) >= 0;
+}
+
+/* Functions of modules that have come: their programs are added. Returns how many probes were. */
+static int extend(Loader *l) {
+        int r;
+
+        l->generation.extends = true;
+        l->generation.infos = l->infos;
+        l->generation.number = l->generation.current;
+        r = generation_extend(&l->generation);
+        generation_done(&l->generation);
+        l->generation.extends = false;
+        l->generation.number = l->generation.current + 1;
+        if (r < 0)
+                log_debug_errno(r, "Cannot add to what is loaded, loading all of it again: %m");
+
+        return r;
 }
 
 static int load_once(const LoaderOptions *options) {
@@ -126,8 +151,14 @@ static int load_once(const LoaderOptions *options) {
                 return log_error_errno(r, "Cannot read the kernel's BTF (/sys/kernel/btf/vmlinux), without which iolat "
                                           "cannot work: the kernel needs CONFIG_DEBUG_INFO_BTF=y.");
 
-        if (is_up_to_date(&l, &meta))
-                return 0;
+        if (is_the_same(&l, &meta)) {
+                bool more = finds_more(&l), modules = choice_modules(l.choice) & ~meta.modules;
+
+                if (!more && !modules)
+                        return 0;
+                if (more && extend(&l) > 0) /* what else they bring comes in the next round, which takes longer */
+                        return 1;
+        }
 
         r = make_generation(&l);
         if (r < 0)

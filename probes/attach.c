@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "abi.h"
+
+#include "iolat.skel.h"
+
+#include "attach.h"
+#include "log.h"
+#include "pins.h"
+
+/* An iterator over the elements of the map that the target names, or over all tasks. */
+static struct bpf_link *attach_iter(Generation *g, struct bpf_program *prog, const ProbeDef *def) {
+        LIBBPF_OPTS(bpf_iter_attach_opts, opts);
+        union bpf_iter_link_info info = {};
+        const struct bpf_map *map = bpf_object__find_map_by_name(g->skel->obj, def->target);
+
+        if (map) {
+                info.map.map_fd = bpf_map__fd(map);
+                opts.link_info = &info;
+                opts.link_info_len = sizeof(info);
+        }
+
+        return bpf_program__attach_iter(prog, &opts);
+}
+
+int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *suffix) {
+        char path[PIN_PATH_MAX], name[PROGRAM_NAME_MAX];
+        struct bpf_link *link;
+        int r;
+
+        snprintf(name, sizeof(name), "%s%s", bpf_program__name(prog), suffix);
+        r = pins_path(path, g->bpffs, g->number, !g->extends, "progs", name);
+        if (r < 0)
+                return r;
+        if (g->extends) /* of a loader that was killed */
+                (void) unlink(path);
+        if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
+                return -errno;
+
+        r = pins_path(path, g->bpffs, g->number, !g->extends, "links", name);
+        if (r < 0)
+                return r;
+        if (g->extends)
+                (void) unlink(path);
+        link = def->kind == ATTACH_ITER ? attach_iter(g, prog, def) : bpf_program__attach(prog);
+        if (!link)
+                return -errno;
+        r = bpf_link__pin(link, path);
+        bpf_link__destroy(link); /* the pin holds it, unless that failed */
+
+        return r;
+}
+
+int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *def, const char *suffix) {
+        struct bpf_program *prog;
+        int r;
+
+        /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
+        if (def->exit_program) {
+                prog = bpf_object__find_program_by_name(skel->obj, def->exit_program);
+                r = attach_and_pin(g, prog, def, suffix);
+                if (r < 0)
+                        return r;
+        }
+        prog = bpf_object__find_program_by_name(skel->obj, def->program);
+
+        return attach_and_pin(g, prog, def, suffix);
+}
