@@ -116,6 +116,19 @@ def dm_delay(disk, write_msec, read_msec=0):
         run('dmsetup', 'remove', '--retry', name)
 
 
+@contextlib.contextmanager
+def dm_linear(below):
+    """One that can be suspended."""
+    name = f'lab{next(numbers)}'
+    sectors = int((below.sys / 'size').read_text())
+    run('dmsetup', 'create', name, '--table', f'0 {sectors} linear {below.node} 0')
+    try:
+        yield Disk(pathlib.Path('/dev/mapper') / name)
+    finally:
+        run('dmsetup', 'resume', name)
+        run('dmsetup', 'remove', '--retry', name)
+
+
 def make(disk, kind='ext4', small=False):
     """Makes a file system; small: with little to write, where every write takes long."""
     arguments = {'ext4': ['-q', '-F', '-J', 'size=16', '-E', 'lazy_itable_init=0,lazy_journal_init=0'],

@@ -5,8 +5,6 @@
 """A device that is suspended for 3 s, with and without its file system frozen: who waits there waits for data, for the
 journal or for the end of the freeze, not for the file system's own code or anything unnamed."""
 
-import contextlib
-import pathlib
 import time
 
 import disks
@@ -30,17 +28,6 @@ NAMES = {
 setup = lab.Rig
 
 
-@contextlib.contextmanager
-def dm_linear(below):
-    name = f'lab-suspend-{time.monotonic_ns()}'
-    sectors = int((below.sys / 'size').read_text())
-    run('dmsetup', 'create', name, '--table', f'0 {sectors} linear {below.node} 0')
-    try:
-        yield disks.Disk(pathlib.Path('/dev/mapper') / name)
-    finally:
-        run('dmsetup', 'remove', '--retry', name)
-
-
 def waits(unit):
     """All that the unit waited for: phase -> nanoseconds, over all operations, and the longest operation."""
     phases, longest = {}, 0
@@ -57,7 +44,7 @@ def waits(unit):
 def test_wait_is_named(t, case):
     kind, _, how = case.partition(', ')
     names, options = NAMES[how]
-    disk = t.enter(dm_linear(t.enter(disks.virtio())))
+    disk = t.enter(disks.dm_linear(t.enter(disks.virtio())))
     mount_point = t.enter(disks.mounted(disk))
     unit = lab.unit_name(kind)
     work, more = KINDS[kind]
