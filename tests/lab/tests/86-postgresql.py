@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# env: vm-trixie vm-sid container-*
+# timeout: 500
+"""PostgreSQL commits beside a bulk loader on one ext4: one line of status says who made it wait, and where."""
+
+import pathlib
+import re
+import time
+
+import disks
+import lab
+import measure
+from harness import check, diagnose, run, wait_for
+
+LOADER = '''
+import os, sys
+directory = sys.argv[1]
+n = 0
+while True:
+    os.makedirs(f'{directory}/{n // 200}', exist_ok=True)
+    with open(f'{directory}/{n // 200}/{n}', 'wb') as f:
+        f.write(b'x' * 16384)
+    n += 1
+    if n % 2000 == 0:
+        os.system(f'rm -r {directory}/{n // 200 - 10} && sync -f {directory}')
+'''
+BENCH_SEC = 15
+
+setup = lab.Rig
+
+
+def postgres_bin():
+    found = sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))
+    check(found, 'PostgreSQL is not installed')
+    return found[-1]
+
+
+def as_postgres(*command):
+    return run('setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', *command, timeout=200)
+
+
+def start_postgres(t, mount_point):
+    """A cluster of its own, as a unit; returns the unit's name and the directory of its socket."""
+    binaries = postgres_bin()
+    data, sockets = mount_point / 'pg', mount_point / 'run'
+    for d in (data, sockets):
+        d.mkdir()
+        run('chown', 'postgres:', d)
+    as_postgres(binaries / 'initdb', '--no-sync', '-D', data)
+    unit = lab.unit_name('postgresql')
+    server = lab.Unit(unit, '--property=User=postgres', '--property=Type=notify', binaries / 'postgres', '-D', data,
+                      '-k', sockets, '-c', 'listen_addresses=', '-c', 'autovacuum=off')
+    t.defer(server.stop)
+    wait_for(lambda: run('setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', binaries / 'pg_isready',
+                         '-h', sockets, check=False).returncode == 0, 60, 'PostgreSQL')
+    as_postgres(binaries / 'createdb', '-h', sockets, 'bench')
+    as_postgres(binaries / 'pgbench', '-h', sockets, '-q', '-i', '-s', '1', 'bench')
+    return unit, sockets
+
+
+def bench(sockets):
+    """Mean time of a transaction, in ms."""
+    out = as_postgres(postgres_bin() / 'pgbench', '-h', sockets, '-c', '2', '-N', '-T', BENCH_SEC, 'bench').stdout
+    return float(re.search(r'latency average = ([\d.]+) ms', out)[1])
+
+
+def mount(t):
+    if lab.IS_VM:
+        return t.enter(disks.mounted(t.enter(disks.dm_delay(t.enter(disks.virtio()), 2))))
+    return t.enter(disks.mounted(t.enter(disks.loop(768 << 20))))
+
+
+def test_commit_stall_is_explained(t):
+    mount_point = mount(t)
+    mount_point.chmod(0o755)
+    unit, sockets = start_postgres(t, mount_point)
+    quiet = bench(sockets)
+    before = {r['culprit'] for r in lab.query('blame', unit) if r['phase'] == 'journal'}
+    check(not any('loader' in c for c in before), f'blamed before it was there: {before}')
+
+    loader = lab.unit_name('loader')
+    (mount_point / 'bulk').mkdir()
+    u = lab.Unit(loader, 'python3', '-c', LOADER, mount_point / 'bulk')
+    t.defer(u.stop)
+    time.sleep(2)
+    loaded = bench(sockets)
+    time.sleep(3)
+    status = run('iolatctl', 'status', unit).stdout
+    diagnose(f'{quiet} ms a transaction alone, {loaded} ms beside the loader')
+    diagnose(status)
+    rows = [r for r in lab.query('blame', unit) if r['victim'] == unit and r['culprit'] != unit]
+    diagnose('\n'.join(f"{r['culprit']} {r['phase']} {r['step']} {measure.msec(r['sumNSec'])}" for r in rows[:8]))
+    check(loaded > quiet, 'the loader did not disturb')
+    line = next((line for line in status.splitlines() if 'ulprit' in line), None)
+    check(line and loader in line, f'status does not name {loader}: {line}')
+    check(re.search(r'journal|data|io|queue', line), f'status does not say where: {line}')
+
+
+if __name__ == '__main__':
+    lab.main()
