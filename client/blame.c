@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
-#include "blame-text.h"
+#include "blame-rows.h"
 #include "format.h"
 #include "json.h"
 #include "log.h"
@@ -120,7 +120,7 @@ static int print_weights(const BlameRows *rows) {
                         return r;
         }
         if (estimated)
-                puts("~ is estimated, everything else is who it was, weighted by a rule.");
+                puts("~ is estimated; where it is not, who it was is known, and the rule says how much.");
 
         return 0;
 }

@@ -34,43 +34,6 @@ json_object *blame_row_to_json(const BlameRow *row) {
         return fields_to_json(blame_fields, ELEMENTSOF(blame_fields), row, row->present);
 }
 
-static int compare_rows(const void *a, const void *b) {
-        const BlameRow *x = a, *y = b;
-
-        return x->sum_ns > y->sum_ns ? -1 : x->sum_ns < y->sum_ns ? 1 :
-                strcmp(strempty(x->victim), strempty(y->victim)) ?:
-                strcmp(strempty(x->culprit), strempty(y->culprit)) ?:
-                strcmp(strempty(x->phase), strempty(y->phase)) ?:
-                strcmp(strempty(x->step), strempty(y->step)) ?:
-                strcmp(strempty(x->device), strempty(y->device));
-}
-
-static int compare_victims(const void *a, const void *b) {
-        const BlameRow *x = a, *y = b;
-
-        return strcmp(strempty(x->victim), strempty(y->victim));
-}
-
-void blame_rows_sort(BlameRows *rows) {
-        size_t end;
-
-        if (rows->n == 0)
-                return;
-
-        qsort(rows->items, rows->n, sizeof(BlameRow), compare_victims);
-        for (size_t i = 0; i < rows->n; i = end) {
-                uint64_t sum = 0;
-
-                for (end = i; end < rows->n && compare_victims(&rows->items[i], &rows->items[end]) == 0; end++)
-                        if (__builtin_add_overflow(sum, rows->items[end].sum_ns, &sum))
-                                sum = UINT64_MAX;
-                for (size_t k = i; k < end; k++)
-                        rows->items[k].victim_ns = sum;
-        }
-
-        qsort(rows->items, rows->n, sizeof(BlameRow), compare_rows);
-}
-
 static int read_rows(sd_bus_message *reply, BlameRows *rows) {
         int r;
 

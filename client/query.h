@@ -114,7 +114,6 @@ enum {
 int query_blame(Query *q, const char *unit, const Range *range, BlameRows *rows);
 void blame_rows_clear(BlameRows *rows);
 void blame_row_clear(BlameRow *row);
-void blame_rows_sort(BlameRows *rows); /* largest first; fills in the sums of the victims */
 json_object *blame_row_to_json(const BlameRow *row);
 
 /* One row of ListStalls(), or one operation of Trace(). */

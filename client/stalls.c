@@ -327,7 +327,7 @@ static int follow(Stalls *s) {
         r = query_watch(s->query, "Stall", on_stall, s);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(query_event(s->query), &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer, s);
+        r = sd_event_add_time(query_event(s->query), &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer, s);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up a timer: %m");
         r = look(s, /* is_first= */ true);

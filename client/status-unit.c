@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "blame-text.h"
+#include "blame-rows.h"
 #include "format.h"
 #include "json.h"
 #include "log.h"

@@ -1,10 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "blame-text.h"
+#include "blame-rows.h"
 #include "format.h"
-#include "text.h"
 
 static uint64_t add_saturated(uint64_t a, uint64_t b) {
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static int compare_rows(const void *a, const void *b) {
+        const BlameRow *x = a, *y = b;
+
+        return x->sum_ns > y->sum_ns ? -1 : x->sum_ns < y->sum_ns ? 1 :
+                strcmp(strempty(x->victim), strempty(y->victim)) ?:
+                strcmp(strempty(x->culprit), strempty(y->culprit)) ?:
+                strcmp(strempty(x->phase), strempty(y->phase)) ?:
+                strcmp(strempty(x->step), strempty(y->step)) ?:
+                strcmp(strempty(x->device), strempty(y->device));
+}
+
+static int compare_victims(const void *a, const void *b) {
+        const BlameRow *x = a, *y = b;
+
+        return strcmp(strempty(x->victim), strempty(y->victim));
+}
+
+void blame_rows_sort(BlameRows *rows) {
+        size_t end;
+
+        if (rows->n == 0)
+                return;
+
+        qsort(rows->items, rows->n, sizeof(BlameRow), compare_victims);
+        for (size_t i = 0; i < rows->n; i = end) {
+                uint64_t sum = 0;
+
+                for (end = i; end < rows->n && compare_victims(&rows->items[i], &rows->items[end]) == 0; end++)
+                        sum = add_saturated(sum, rows->items[end].sum_ns);
+                for (size_t k = i; k < end; k++)
+                        rows->items[k].victim_ns = sum;
+        }
+
+        qsort(rows->items, rows->n, sizeof(BlameRow), compare_rows);
 }
 
 static bool is_of(const BlameRow *row, const char *victim) {
@@ -79,7 +114,7 @@ const char *blame_weight_text(const char *weight) {
         static const struct {
                 const char *weight, *text;
         } texts[] = {
-                { "handles", "log blocks by handles; shared blocks are charged to whoever touched them first" },
+                { "handles", "log blocks by handles, shared ones by who touched them first" },
                 { "late-handle", "who still had a handle open when the commit locked, by time" },
                 { "ordered-wait", "whose ordered data the commit waited for, by time" },
                 { "transactions", "who was in the transactions waited for, by log blocks" },

@@ -3,6 +3,9 @@
 
 #include "query.h"
 
+/* Largest first. Also fills in the sums of the victims. */
+void blame_rows_sort(BlameRows *rows);
+
 /* What the rows say of one victim, and of the one who made it wait the longest. The strings belong to the rows. */
 typedef struct BlameTop {
         const char *culprit;
