@@ -170,6 +170,9 @@ static int handle_error(const Query *q, int error, const sd_bus_error *e) {
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || error == -ETIMEDOUT)
                 return log_error_errno(ETIMEDOUT, "iolatd did not answer in time.");
 
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
+                return log_error_errno(EOPNOTSUPP, "iolatd cannot tell that. Is it older than iolatctl?");
+
         text = text_escape(sd_bus_error_is_set(e) && e->message ? e->message : strerror(abs(error)));
         (void) log_error_errno(error, "iolatd refused the request: %s", strempty(text));
         /* Not to be taken for one of the quiet ones */
