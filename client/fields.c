@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <math.h>
 
 #include "fields.h"
 #include "json.h"
 
+#define DOUBLE_SANE_MAX 1e12 /* there are no more requests in flight than that, or any other thing */
+
 static const char *const signatures[] = {
         [FIELD_STRING] = "s",
         [FIELD_NUMBER] = "t",
+        [FIELD_UINT32] = "u",
+        [FIELD_INT32] = "i",
+        [FIELD_DOUBLE] = "d",
         [FIELD_BOOL] = "b",
         [FIELD_PAIRS] = "a{st}",
         [FIELD_STRINGS] = "as",
+        [FIELD_SHARES] = "a(sd)",
+        [FIELD_PHASE_SPANS] = "a(stt)",
+        [FIELD_STEP_SPANS] = "a(stt)",
 };
 
 static void *member(const void *object, const Field *f) {
@@ -39,6 +48,25 @@ static void member_clear(const Field *f, void *object) {
                         free(strings->items[i]);
                 free(strings->items);
                 *strings = (Strings){};
+                break;
+        }
+        case FIELD_SHARES: {
+                UnitShares *shares = p;
+
+                for (size_t i = 0; i < shares->n; i++)
+                        free(shares->items[i].unit);
+                free(shares->items);
+                *shares = (UnitShares){};
+                break;
+        }
+        case FIELD_PHASE_SPANS:
+        case FIELD_STEP_SPANS: {
+                Spans *spans = p;
+
+                for (size_t i = 0; i < spans->n; i++)
+                        free(spans->items[i].name);
+                free(spans->items);
+                *spans = (Spans){};
                 break;
         }
         default:
@@ -114,6 +142,63 @@ static int strings_decode(sd_bus_message *m, Strings *strings) {
         return sd_bus_message_exit_container(m);
 }
 
+static int shares_decode(sd_bus_message *m, UnitShares *shares) {
+        const char *unit;
+        double share;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(sd)");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "(sd)", &unit, &share)) > 0) {
+                UnitShare *items;
+
+                if (shares->n >= MEMBERS_MAX || !isfinite(share) || share < 0)
+                        return -EBADMSG;
+                items = reallocarray(shares->items, shares->n + 1, sizeof(UnitShare));
+                if (!items)
+                        return -ENOMEM;
+                shares->items = items;
+                r = copy_string(unit, &items[shares->n].unit);
+                if (r < 0)
+                        return r;
+                items[shares->n++].share = MIN(share, 1.0);
+        }
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_exit_container(m);
+}
+
+static int spans_decode(sd_bus_message *m, Spans *spans) {
+        const char *name;
+        uint64_t start, end;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(stt)");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "(stt)", &name, &start, &end)) > 0) {
+                Span *items;
+
+                if (spans->n >= SPANS_MAX || end < start)
+                        return -EBADMSG;
+                items = reallocarray(spans->items, spans->n + 1, sizeof(Span));
+                if (!items)
+                        return -ENOMEM;
+                spans->items = items;
+                items[spans->n] = (Span){ .start_ns = start, .end_ns = end };
+                r = copy_string(name, &items[spans->n].name);
+                if (r < 0)
+                        return r;
+                spans->n++;
+        }
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_exit_container(m);
+}
+
 /* Reads what is inside the variant. Returns 0 if it is as good as absent. */
 static int member_decode(sd_bus_message *m, const Field *f, void *object) {
         void *p = member(object, f);
@@ -136,6 +221,23 @@ static int member_decode(sd_bus_message *m, const Field *f, void *object) {
         case FIELD_NUMBER:
                 r = sd_bus_message_read(m, "t", (uint64_t *) p);
                 break;
+        case FIELD_UINT32:
+                r = sd_bus_message_read(m, "u", (uint32_t *) p);
+                break;
+        case FIELD_INT32:
+                r = sd_bus_message_read(m, "i", (int32_t *) p);
+                break;
+        case FIELD_DOUBLE: {
+                double d;
+
+                r = sd_bus_message_read(m, "d", &d);
+                if (r < 0)
+                        return r;
+                if (!isfinite(d) || d < 0 || d > DOUBLE_SANE_MAX)
+                        return 0;
+                *(double *) p = d;
+                break;
+        }
         case FIELD_BOOL: {
                 int b;
 
@@ -149,6 +251,13 @@ static int member_decode(sd_bus_message *m, const Field *f, void *object) {
                 break;
         case FIELD_STRINGS:
                 r = strings_decode(m, p);
+                break;
+        case FIELD_SHARES:
+                r = shares_decode(m, p);
+                break;
+        case FIELD_PHASE_SPANS:
+        case FIELD_STEP_SPANS:
+                r = spans_decode(m, p);
                 break;
         default:
                 return -EINVAL;
@@ -227,6 +336,15 @@ static int member_to_json(const Field *f, const void *object, json_object **ret)
         case FIELD_NUMBER:
                 j = json_object_new_uint64(*(const uint64_t *) p);
                 break;
+        case FIELD_UINT32:
+                j = json_object_new_uint64(*(const uint32_t *) p);
+                break;
+        case FIELD_INT32:
+                j = json_object_new_int(*(const int32_t *) p);
+                break;
+        case FIELD_DOUBLE:
+                j = json_double(*(const double *) p);
+                break;
         case FIELD_BOOL:
                 j = json_object_new_boolean(*(const bool *) p);
                 break;
@@ -235,6 +353,15 @@ static int member_to_json(const Field *f, const void *object, json_object **ret)
                 break;
         case FIELD_STRINGS:
                 j = json_strings(p);
+                break;
+        case FIELD_SHARES:
+                j = json_shares(p);
+                break;
+        case FIELD_PHASE_SPANS:
+                j = json_spans(p, "phase");
+                break;
+        case FIELD_STEP_SPANS:
+                j = json_spans(p, "step");
                 break;
         default:
                 return -EINVAL;

@@ -24,12 +24,41 @@ typedef struct Strings {
         size_t n;
 } Strings;
 
+/* Members of type FIELD_SHARES: units and their parts of a whole, 0 to 1. */
+typedef struct UnitShare {
+        char *unit;
+        double share;
+} UnitShare;
+
+typedef struct UnitShares {
+        UnitShare *items;
+        size_t n;
+} UnitShares;
+
+/* Members of type FIELD_PHASE_SPANS and FIELD_STEP_SPANS: named intervals of an operation. */
+typedef struct Span {
+        char *name;
+        uint64_t start_ns; /* from the start of the operation */
+        uint64_t end_ns;
+} Span;
+
+typedef struct Spans {
+        Span *items;
+        size_t n;
+} Spans;
+
 typedef enum FieldType {
-        FIELD_STRING,  /* char * */
-        FIELD_NUMBER,  /* uint64_t */
-        FIELD_BOOL,    /* bool */
-        FIELD_PAIRS,   /* Pairs */
-        FIELD_STRINGS, /* Strings */
+        FIELD_STRING,      /* char * */
+        FIELD_NUMBER,      /* uint64_t */
+        FIELD_UINT32,      /* uint32_t */
+        FIELD_INT32,       /* int32_t */
+        FIELD_DOUBLE,      /* double, finite */
+        FIELD_BOOL,        /* bool */
+        FIELD_PAIRS,       /* Pairs */
+        FIELD_STRINGS,     /* Strings */
+        FIELD_SHARES,      /* UnitShares */
+        FIELD_PHASE_SPANS, /* Spans */
+        FIELD_STEP_SPANS,  /* Spans */
 } FieldType;
 
 typedef struct Field {
@@ -42,6 +71,7 @@ typedef struct Field {
 enum {
         FIELDS_MAX = 32,        /* in one description: one bit each says whether the member was there */
         MEMBERS_MAX = 64,       /* of one nested list or dictionary */
+        SPANS_MAX = 1024,       /* of one operation */
         STRING_LEN_MAX = 16384, /* a path can have 4095 bytes, four times as many when escaped */
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <inttypes.h>
-#include <time.h>
 
 #include "format.h"
+#include "timestamp.h"
 
 #define NSEC_PER_MINUTE (60 * NSEC_PER_SEC)
 #define NSEC_PER_HOUR (60 * NSEC_PER_MINUTE)
@@ -106,19 +106,14 @@ const char *format_bytes(char buf[static FORMAT_MAX], uint64_t bytes) {
 }
 
 const char *format_since(char buf[static FORMAT_MAX], uint64_t realtime_us) {
-        time_t t = (time_t) (realtime_us / USEC_PER_SEC);
-        struct timespec now;
-        struct tm tm;
+        uint64_t now = timestamp_now();
         size_t n;
 
-        if (realtime_us == 0 || t < 0 || !localtime_r(&t, &tm) ||
-            (n = strftime(buf, FORMAT_MAX, "%a %Y-%m-%d %H:%M:%S %Z", &tm)) == 0) {
-                strcpy(buf, "-");
-                return buf;
-        }
-        if (clock_gettime(CLOCK_REALTIME, &now) >= 0 && now.tv_sec >= t)
+        (void) timestamp_format(realtime_us, buf, FORMAT_MAX);
+        n = strlen(buf);
+        if (!streq(buf, "-") && now >= realtime_us)
                 snprintf(buf + n, FORMAT_MAX - n, "; %s ago",
-                         FORMAT_NSEC((uint64_t) (now.tv_sec - t) * NSEC_PER_SEC));
+                         FORMAT_NSEC((now - realtime_us) / USEC_PER_SEC * NSEC_PER_SEC));
 
         return buf;
 }

@@ -43,7 +43,7 @@ static void subject_clear(Subject *s) {
 }
 
 static const char *default_phase(const char *op) {
-        return startswith(op, "rq-") ? "device" : "total";
+        return startswith(op, "rq-") ? "device" : streq(op, OP_WRITEBACK) ? PHASE_DIRTY_AGE : "total";
 }
 
 /* "total" and both parts of a request have all buckets, the phases one per power of two. */
@@ -179,7 +179,7 @@ static const char *largest_op(const Rows *rows, const Subject *s) {
                 const Row *row = &rows->items[i];
                 uint64_t sum = 0;
 
-                if (!row->op || !row->unit || !streq(row->unit, s->unit) ||
+                if (!row->op || !row->unit || !streq(row->unit, s->unit) || row_is_dirty_age(row) ||
                     !row_is_phase(row, default_phase(row->op)))
                         continue;
                 if (best && row_is_request(row) && !row_is_request(best))

@@ -50,6 +50,58 @@ json_object *json_strings(const Strings *strings) {
         return TAKE_PTR(array);
 }
 
+json_object *json_double(double d) {
+        json_object *j = json_object_new_double(d);
+
+        /* No 0.81000000000000005; it writes a point in every locale. */
+        if (j)
+                json_object_set_serializer(j, json_object_double_to_json_string, (char *) "%.6g", NULL);
+
+        return j;
+}
+
+json_object *json_shares(const UnitShares *shares) {
+        _cleanup_(json_putp) json_object *array = NULL;
+
+        array = json_object_new_array();
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < shares->n; i++) {
+                _cleanup_(json_putp) json_object *j = NULL;
+
+                j = json_object_new_object();
+                if (!j || json_add_string(j, "unit", shares->items[i].unit) < 0 ||
+                    json_add_new(j, "share", json_double(shares->items[i].share)) < 0 ||
+                    json_object_array_add(array, j) < 0)
+                        return NULL;
+                TAKE_PTR(j);
+        }
+
+        return TAKE_PTR(array);
+}
+
+json_object *json_spans(const Spans *spans, const char *name_key) {
+        _cleanup_(json_putp) json_object *array = NULL;
+
+        array = json_object_new_array();
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < spans->n; i++) {
+                _cleanup_(json_putp) json_object *j = NULL;
+                const Span *s = &spans->items[i];
+
+                j = json_object_new_object();
+                if (!j || json_add_string(j, name_key, s->name) < 0 ||
+                    json_add_new(j, "startNSec", json_object_new_uint64(s->start_ns)) < 0 ||
+                    json_add_new(j, "endNSec", json_object_new_uint64(s->end_ns)) < 0 ||
+                    json_object_array_add(array, j) < 0)
+                        return NULL;
+                TAKE_PTR(j);
+        }
+
+        return TAKE_PTR(array);
+}
+
 int json_add(json_object *o, const char *key, json_object *value) {
         if (json_object_object_add(o, key, value) < 0) {
                 json_object_put(value);

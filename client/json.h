@@ -7,6 +7,8 @@
 
 struct Pairs;
 struct Strings;
+struct UnitShares;
+struct Spans;
 
 static inline void json_putp(json_object **o) {
         json_object_put(*o);
@@ -16,6 +18,9 @@ static inline void json_putp(json_object **o) {
 json_object *json_string(const char *s);
 json_object *json_pairs(const struct Pairs *pairs);
 json_object *json_strings(const struct Strings *strings);
+json_object *json_shares(const struct UnitShares *shares);
+json_object *json_spans(const struct Spans *spans, const char *name_key);
+json_object *json_double(double d); /* finite */
 
 /* Adds a member, the value (NULL: null) is taken over in any case. */
 int json_add(json_object *o, const char *key, json_object *value);

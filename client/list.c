@@ -7,6 +7,7 @@
 #include "names.h"
 #include "pager.h"
 #include "query.h"
+#include "range.h"
 #include "table.h"
 #include "text.h"
 
@@ -62,6 +63,9 @@ typedef struct DeviceSum {
         uint64_t empty_flushes;
         uint64_t queue_p99_ns;
         uint64_t device_p99_ns;
+        double in_flight;
+        bool has_in_flight;
+        const Row *dirty_age; /* the one with the largest 99th percentile */
 } DeviceSum;
 
 static const Column device_columns[] = {
@@ -77,6 +81,10 @@ static const Column device_columns[] = {
         { "DISCARDED", "discardBytes", COLUMN_RIGHT },
         { "Q-P99", NULL, COLUMN_RIGHT },
         { "D-P99", NULL, COLUMN_RIGHT },
+        { "IN-FLIGHT", "inFlight", COLUMN_RIGHT },
+        { "DIRTY-P50", "dirtyAgeP50NSec", COLUMN_RIGHT },
+        { "DIRTY-P99", "dirtyAgeP99NSec", COLUMN_RIGHT },
+        { "DIRTY-MAX", "dirtyAgeMaxNSec", COLUMN_RIGHT },
 };
 
 static void add_number(Table *t, bool present, uint64_t n, void (*add)(Table *t, uint64_t n)) {
@@ -163,6 +171,8 @@ static int compare_by_device(const void *a, const void *b) {
 static void device_sum_add(DeviceSum *s, const Row *row) {
         int kind = rq_kind_from_string(row->op);
 
+        if (row_is_dirty_age(row) && (!s->dirty_age || row->p99_ns > s->dirty_age->p99_ns))
+                s->dirty_age = row;
         if (row_is_phase(row, "queue"))
                 s->queue_p99_ns = MAX(s->queue_p99_ns, row->p99_ns);
         if (kind < 0 || !row_is_phase(row, "device"))
@@ -172,21 +182,42 @@ static void device_sum_add(DeviceSum *s, const Row *row) {
         s->bytes[kind] += row->bytes;
         s->empty_flushes += row->untimed;
         s->device_p99_ns = MAX(s->device_p99_ns, row->p99_ns);
+        s->has_in_flight = s->has_in_flight || ROW_HAS(row, in_flight);
+        s->in_flight += row->in_flight;
+}
+
+/* Part of a row that is only about dirty data, as far as numbers of requests are concerned. */
+static bool has_requests(const DeviceSum *s) {
+        for (int i = 0; i < _RQ_KIND_MAX; i++)
+                if (s->requests[i] > 0)
+                        return true;
+
+        return false;
 }
 
 static void add_device(Table *t, const Row *row, const DeviceSum *s) {
+        const Row *age = s->dirty_age;
+        bool requests = has_requests(s);
+
         table_add_text(t, row->device);
         table_add_text(t, row->unit);
-        table_add_count(t, s->requests[RQ_READ]);
-        table_add_count(t, s->requests[RQ_WRITE]);
-        table_add_count(t, s->requests[RQ_DISCARD]);
-        table_add_count(t, s->requests[RQ_FLUSH]);
-        table_add_count(t, s->empty_flushes);
-        table_add_bytes(t, s->bytes[RQ_READ]);
-        table_add_bytes(t, s->bytes[RQ_WRITE]);
-        table_add_bytes(t, s->bytes[RQ_DISCARD]);
+        add_number(t, requests, s->requests[RQ_READ], table_add_count);
+        add_number(t, requests, s->requests[RQ_WRITE], table_add_count);
+        add_number(t, requests, s->requests[RQ_DISCARD], table_add_count);
+        add_number(t, requests, s->requests[RQ_FLUSH], table_add_count);
+        add_number(t, requests, s->empty_flushes, table_add_count);
+        add_number(t, requests, s->bytes[RQ_READ], table_add_bytes);
+        add_number(t, requests, s->bytes[RQ_WRITE], table_add_bytes);
+        add_number(t, requests, s->bytes[RQ_DISCARD], table_add_bytes);
         add_number(t, s->queue_p99_ns > 0, s->queue_p99_ns, table_add_nsec);
         add_number(t, s->device_p99_ns > 0, s->device_p99_ns, table_add_nsec);
+        if (s->has_in_flight)
+                table_add_double(t, s->in_flight);
+        else
+                table_add_empty(t);
+        add_number(t, age && ROW_HAS(age, p50_ns), age ? age->p50_ns : 0, table_add_nsec);
+        add_number(t, age && ROW_HAS(age, p99_ns), age ? age->p99_ns : 0, table_add_nsec);
+        add_number(t, age && ROW_HAS(age, max_ns), age ? age->max_ns : 0, table_add_nsec);
 }
 
 static int print_by_device(Rows *rows, const Options *o) {
@@ -213,29 +244,13 @@ static int print_by_device(Rows *rows, const Options *o) {
         return table_print(t, o, "rows");
 }
 
-static int mangle_patterns(int n, char **arguments, char ***ret) {
-        _cleanup_(strv_freep) char **patterns = NULL;
-
-        patterns = calloc((size_t) n + 1, sizeof(char *));
-        if (!patterns)
-                return -ENOMEM;
-        for (int i = 0; i < n; i++) {
-                patterns[i] = unit_name_mangle(arguments[i]);
-                if (!patterns[i])
-                        return -ENOMEM;
-        }
-        *ret = TAKE_PTR(patterns);
-
-        return 0;
-}
-
 static void drop_operations(Rows *rows) {
         size_t kept = 0;
 
         for (size_t i = 0; i < rows->n; i++) {
                 Row row = rows->items[i];
 
-                if (row_is_request(&row))
+                if (row_is_request(&row) || row_is_dirty_age(&row))
                         rows->items[kept++] = row;
                 else
                         row_clear(&rows->items[i]);
@@ -243,30 +258,46 @@ static void drop_operations(Rows *rows) {
         rows->n = kept;
 }
 
+static int print(Rows *rows, const Options *o) {
+        if (o->by_device) {
+                drop_operations(rows);
+                return print_by_device(rows, o);
+        }
+
+        return o->output == OUTPUT_TABLE ? print_rows(rows, o) : print_rows_json(rows, o);
+}
+
 int verb_list(int argc, char **argv, const Options *o) {
         _cleanup_(query_freep) Query *q = NULL;
         _cleanup_(strv_freep) char **patterns = NULL;
         _cleanup_(rows_clear) Rows rows = {};
+        char **phases = o->by_device ? NULL : o->phases;
+        Range range, covered = {};
         int r;
 
-        if (mangle_patterns(argc - 1, argv + 1, &patterns) < 0)
+        if (unit_names_mangle(argc - 1, argv + 1, &patterns) < 0)
                 return log_oom();
+        if (o->has_range) {
+                r = range_from_options(o, &range);
+                if (r < 0)
+                        return r;
+        }
         r = query_new(o, &q);
         if (r < 0)
                 return r;
-        r = query_rows(q, patterns, o->ops, o->by_device ? NULL : o->phases, &rows);
+        r = o->has_range ? query_rows_range(q, patterns, o->ops, phases, &range, &rows, &covered) :
+                           query_rows(q, patterns, o->ops, phases, &rows);
         if (r == -ENOENT)
                 r = 0; /* no row, then */
         if (r < 0)
                 return r;
+        if (o->has_range && !range_is_covered(&covered))
+                return range_log_nothing(q);
 
-        if (o->by_device) {
-                drop_operations(&rows);
-                r = print_by_device(&rows, o);
-        } else if (o->output != OUTPUT_TABLE)
-                r = print_rows_json(&rows, o);
-        else
-                r = print_rows(&rows, o);
+        if (print(&rows, o) < 0)
+                return log_oom();
+        if (o->has_range)
+                range_print_covered(&range, &covered, o);
 
-        return r < 0 ? log_oom() : EXIT_SUCCESS;
+        return EXIT_SUCCESS;
 }

@@ -10,20 +10,32 @@
 #include "names.h"
 #include "options.h"
 #include "pager.h"
+#include "rows.h"
 #include "term.h"
 #include "text.h"
+#include "timespan.h"
+#include "timestamp.h"
+
+typedef enum VerbFlags {
+        VERB_RANGE = 1 << 0,  /* takes --since= and --until= */
+        VERB_FOLLOW = 1 << 1, /* takes --follow */
+} VerbFlags;
 
 typedef struct Verb {
         const char *name;
         int min_args, max_args; /* without the verb itself */
         int (*run)(int argc, char **argv, const Options *o);
+        VerbFlags flags;
 } Verb;
 
 static const Verb verbs[] = {
-        { "status", 0, INT_MAX, verb_status },
-        { "list", 0, INT_MAX, verb_list },
+        { "status", 0, INT_MAX, verb_status, VERB_RANGE },
+        { "list", 0, INT_MAX, verb_list, VERB_RANGE },
         { "histogram", 1, 1, verb_histogram },
         { "top", 0, 0, verb_top },
+        { "stalls", 0, INT_MAX, verb_stalls, VERB_RANGE | VERB_FOLLOW },
+        { "blame", 0, INT_MAX, verb_blame, VERB_RANGE },
+        { "trace", 0, 1, verb_trace },
         { "probes", 0, 0, verb_probes },
 };
 
@@ -31,8 +43,7 @@ enum {
         ARG_VERSION = 0x100,
         ARG_JSON,
         ARG_BY,
-        ARG_SINCE,
-        ARG_UNTIL,
+        ARG_MIN,
         ARG_NO_LEGEND,
         ARG_NO_PAGER,
         ARG_SOCKET,
@@ -56,6 +67,9 @@ static void help(void) {
                "  list [PATTERN...]      List what was measured, by unit and operation\n"
                "  histogram UNIT         Show how the waits of a unit are distributed\n"
                "  top                    Show who waits most, again and again\n"
+               "  stalls [UNIT...]       List operations that took long, or still do\n"
+               "  blame [UNIT...]        Show who made units wait\n"
+               "  trace [UNIT]           Show operations as they end, and where their time went\n"
                "  probes                 Show what is measured on this host, and what is not\n"
                "\n"
                "%sOptions:%s\n"
@@ -63,7 +77,9 @@ static void help(void) {
                "     --version           Show package version\n"
                "     --no-pager          Do not pipe output into a pager\n"
                "     --no-legend         Do not show headers and footers\n"
-               "  -b --boot              What is of this boot, which is everything\n"
+               "  -S --since=TIME        Show what is not older than this time\n"
+               "  -U --until=TIME        Show what is not newer than this time\n"
+               "  -b --boot              Show what is of this boot\n"
                "  -H --host=[USER@]HOST  Operate on remote host\n"
                "  -M --machine=CONTAINER Operate on local container\n"
                "     --socket=PATH       Connect to this socket of iolatd\n"
@@ -76,7 +92,10 @@ static void help(void) {
                "     --phase=NAME[,NAME...]\n"
                "                         Show only these phases\n"
                "     --device=MAJ:MIN    Show the histogram of this device only\n"
-               "  -n N                   Number of iterations of top\n"
+               "     --min=TIME          Show operations that took at least that long\n"
+               "  -f --follow            Go on showing stalls as they come\n"
+               "  -n --lines=N           Number of stalls or traced operations to show, or of\n"
+               "                         iterations of top\n"
                "  -d TIME                Time between iterations of top\n"
                "\n"
                "See the iolatctl(1) man page for details.\n",
@@ -98,11 +117,12 @@ static int log_bad_value(const char *what, const char *value) {
 }
 
 static bool is_op(const char *s) {
-        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0;
+        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0 || streq(s, OP_WRITEBACK);
 }
 
 static bool is_phase(const char *s) {
-        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0;
+        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0 ||
+                streq(s, PHASE_DIRTY_AGE);
 }
 
 /* Replaces the list by the comma-separated one. */
@@ -154,6 +174,13 @@ static int parse_place(const char *what, const char *value, const char **place) 
         return 0;
 }
 
+static int parse_time(const char *what, const char *value, uint64_t *ret_us) {
+        if (timestamp_parse(value, timestamp_now(), ret_us) < 0)
+                return log_bad_value(what, value);
+
+        return 0;
+}
+
 static int parse_option(int c, const char *value, Options *o) {
         switch (c) {
         case 'H':
@@ -168,16 +195,25 @@ static int parse_option(int c, const char *value, Options *o) {
         case 'a':
                 o->all = true;
                 return 0;
-        case 'b': /* the programs go with the kernel that they were loaded into: all there is, is of this boot */
+        case 'b':
+                o->boot = true;
                 return 0;
-        case ARG_SINCE:
-        case ARG_UNTIL:
-                log_error("There is no history yet that --since= and --until= could select from: all numbers are since "
-                          "the programs were loaded.");
-                return -EOPNOTSUPP;
+        case 'S':
+                o->has_range = true;
+                return parse_time("The argument of --since= is not a time", value, &o->since_us);
+        case 'U':
+                o->has_range = true;
+                return parse_time("The argument of --until= is not a time", value, &o->until_us);
+        case 'f':
+                o->follow = true;
+                return 0;
+        case ARG_MIN:
+                if (timespan_parse(value, &o->min_ns) < 0 || o->min_ns == TIMESPAN_INFINITY)
+                        return log_bad_value("The argument of --min= is not a time span", value);
+                return 0;
         case 'n':
-                if (parse_count(value, UINT64_MAX - 1, &o->iterations) < 0 || o->iterations == 0)
-                        return log_bad_value("The number of iterations must be a number above 0", value);
+                if (parse_count(value, UINT64_MAX - 1, &o->lines) < 0)
+                        return log_bad_value("The argument of --lines= is not a number", value);
                 return 0;
         case 'd':
                 if (parse_nsec(value, &o->delay_ns) < 0 || o->delay_ns == 0)
@@ -218,8 +254,11 @@ static int parse_argv(int argc, char **argv, Options *o) {
                 { "json", required_argument, NULL, ARG_JSON },
                 { "by", required_argument, NULL, ARG_BY },
                 { "boot", no_argument, NULL, 'b' },
-                { "since", required_argument, NULL, ARG_SINCE },
-                { "until", required_argument, NULL, ARG_UNTIL },
+                { "since", required_argument, NULL, 'S' },
+                { "until", required_argument, NULL, 'U' },
+                { "min", required_argument, NULL, ARG_MIN },
+                { "follow", no_argument, NULL, 'f' },
+                { "lines", required_argument, NULL, 'n' },
                 { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
                 { "no-pager", no_argument, NULL, ARG_NO_PAGER },
                 { "host", required_argument, NULL, 'H' },
@@ -233,7 +272,7 @@ static int parse_argv(int argc, char **argv, Options *o) {
         };
         int c, r;
 
-        while ((c = getopt_long(argc, argv, "hjabH:M:n:d:", options, NULL)) >= 0) {
+        while ((c = getopt_long(argc, argv, "hjabfH:M:S:U:n:d:", options, NULL)) >= 0) {
                 if (c == 'h' || c == ARG_VERSION) {
                         (c == 'h' ? help : version)();
                         return 0;
@@ -244,6 +283,10 @@ static int parse_argv(int argc, char **argv, Options *o) {
         }
         if ((o->host != NULL) + (o->machine != NULL) + (o->socket != NULL) > 1) {
                 log_error("Only one of --host=, --machine= and --socket= can be used.");
+                return -EINVAL;
+        }
+        if (o->since_us >= o->until_us) {
+                log_error("--since= must be before --until=.");
                 return -EINVAL;
         }
 
@@ -275,6 +318,14 @@ static int run_verb(int argc, char **argv, const Options *o) {
         }
         if (argc - 1 > verb->max_args) {
                 log_error("Too many arguments for \"%s\".", verb->name);
+                return -EINVAL;
+        }
+        if (o->has_range && !(verb->flags & VERB_RANGE)) {
+                log_error("--since= and --until= cannot be used with \"%s\".", verb->name);
+                return -EINVAL;
+        }
+        if (o->follow && !(verb->flags & VERB_FOLLOW)) {
+                log_error("--follow cannot be used with \"%s\".", verb->name);
                 return -EINVAL;
         }
 
@@ -311,7 +362,8 @@ int main(int argc, char **argv) {
         _cleanup_(options_clear) Options o = {
                 .legend = true,
                 .pager = true,
-                .iterations = UINT64_MAX,
+                .until_us = UINT64_MAX,
+                .lines = UINT64_MAX,
                 .delay_ns = NSEC_PER_SEC,
         };
         int r;

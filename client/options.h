@@ -22,7 +22,13 @@ typedef struct Options {
         char **ops;
         char **phases;
         const char *device;
-        uint64_t iterations; /* UINT64_MAX: not given */
+        bool follow;
+        bool boot;
+        bool has_range;    /* --since= or --until= was given */
+        uint64_t since_us; /* 0: not given */
+        uint64_t until_us; /* UINT64_MAX: not given */
+        uint64_t min_ns;   /* 0: not given */
+        uint64_t lines;    /* UINT64_MAX: not given */
         uint64_t delay_ns;
 } Options;
 
@@ -37,4 +43,7 @@ int verb_status(int argc, char **argv, const Options *o);
 int verb_list(int argc, char **argv, const Options *o);
 int verb_histogram(int argc, char **argv, const Options *o);
 int verb_top(int argc, char **argv, const Options *o);
+int verb_stalls(int argc, char **argv, const Options *o);
+int verb_blame(int argc, char **argv, const Options *o);
+int verb_trace(int argc, char **argv, const Options *o);
 int verb_probes(int argc, char **argv, const Options *o);

@@ -9,6 +9,7 @@ struct Query {
         sd_bus *bus;
         const char *destination; /* NULL: the daemon itself is at the other end */
         char *place;             /* for messages: where the daemon was looked for */
+        sd_event *event;         /* NULL as long as nothing is watched */
 };
 
 /* All log, but for the quiet errors of query.h. */
@@ -16,6 +17,8 @@ int query_request(Query *q, const char *path, const char *interface, const char 
 int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret);
 int query_call_simple(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret,
                       const char *types, ...);
+
+int query_log_unreachable(const Query *q, int error);
 
 /* Logs that a reply could not be read. */
 int query_log_reply(int error);

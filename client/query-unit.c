@@ -12,6 +12,7 @@ static const Field manager_fields[] = {
         { "Degraded", "degraded", FIELD_BOOL, offsetof(ManagerInfo, degraded) },
         { "Lost", "lost", FIELD_NUMBER, offsetof(ManagerInfo, lost) },
         { "Since", "sinceRealtimeUSec", FIELD_NUMBER, offsetof(ManagerInfo, since_us) },
+        { "HistorySince", NULL, FIELD_NUMBER, offsetof(ManagerInfo, history_since_us) },
 };
 
 static const Field unit_fields[] = {

@@ -19,6 +19,7 @@ Query *query_free(Query *q) {
         if (!q)
                 return NULL;
         sd_bus_close_unref(q->bus);
+        sd_event_unref(q->event);
         free(q->place);
         free(q);
 
@@ -122,7 +123,7 @@ static int open_bus(const Options *o, Query *q) {
         return wait_ready(q->bus);
 }
 
-static int log_unreachable(const Query *q, int error) {
+int query_log_unreachable(const Query *q, int error) {
         _cleanup_free_ char *place = NULL;
 
         place = text_escape(strempty(q->place));
@@ -140,7 +141,7 @@ int query_new(const Options *o, Query **ret) {
                 return log_oom();
         r = open_bus(o, q);
         if (r < 0)
-                return log_unreachable(q, r);
+                return query_log_unreachable(q, r);
         *ret = TAKE_PTR(q);
 
         return 0;
@@ -165,9 +166,12 @@ static int handle_error(const Query *q, int error, const sd_bus_error *e) {
                 return -ESRCH;
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
             sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) || error == -ECONNRESET || error == -ENOTCONN)
-                return log_unreachable(q, error);
+                return query_log_unreachable(q, error);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || error == -ETIMEDOUT)
                 return log_error_errno(ETIMEDOUT, "iolatd did not answer in time.");
+
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
+                return log_error_errno(EOPNOTSUPP, "iolatd cannot tell that. Is it older than iolatctl?");
 
         text = text_escape(sd_bus_error_is_set(e) && e->message ? e->message : strerror(abs(error)));
         (void) log_error_errno(error, "iolatd refused the request: %s", strempty(text));
@@ -228,18 +232,27 @@ static int append_lists(sd_bus_message *m, char **patterns, char **ops, char **p
         return r;
 }
 
+/* What is asked for; range NULL: everything since counting began. */
+typedef struct ListRequest {
+        char **patterns, **ops, **phases;
+        const Range *range;
+        uint32_t limit;
+} ListRequest;
+
 /* One page. Returns the cursor of the next one, 0 at the end. */
-static int list_page(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, Rows *rows,
-                     uint64_t *ret_next) {
+static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows, uint64_t *ret_next,
+                     Range *ret_covered) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
         int r;
 
-        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, "List", &m);
+        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : "List", &m);
         if (r < 0)
                 return r;
-        r = append_lists(m, patterns, ops, phases);
+        r = append_lists(m, l->patterns, l->ops, l->phases);
+        if (r >= 0 && l->range)
+                r = sd_bus_message_append(m, "tt", l->range->since_us, l->range->until_us);
         if (r >= 0)
-                r = sd_bus_message_append(m, "tu", cursor, (uint32_t) LIST_ROWS_MAX);
+                r = sd_bus_message_append(m, "tu", cursor, l->limit);
         if (r < 0)
                 return log_error_errno(r, "Cannot send that to iolatd: %m");
         r = query_call(q, m, &reply);
@@ -248,24 +261,31 @@ static int list_page(Query *q, char **patterns, char **ops, char **phases, uint6
         r = rows_append(rows, reply);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "t", ret_next);
+        if (r >= 0 && l->range)
+                r = sd_bus_message_read(reply, "tt", &ret_covered->since_us, &ret_covered->until_us);
         if (r < 0)
                 return query_log_reply(r);
 
         return 0;
 }
 
-int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
+static int list_all(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
+                    Range *ret_covered) {
         _cleanup_(rows_clear) Rows rows = {};
         _cleanup_(strv_freep) char **sent = NULL;
+        ListRequest l = { .ops = ops, .phases = phases, .range = range, .limit = LIST_ROWS_MAX };
         uint64_t cursor = 0, next;
+        Range covered = {};
         int r;
 
         r = query_patterns_new(patterns, &sent);
         if (r < 0)
                 return log_oom();
+        l.patterns = sent;
 
         for (size_t page = 0;; page++) {
-                r = list_page(q, sent, ops, phases, cursor, &rows, &next);
+                /* Only what the first page says counts: the history goes on meanwhile. */
+                r = list_page(q, &l, cursor, &rows, &next, page == 0 ? &covered : &(Range){});
                 if (r < 0)
                         return r;
                 if (next == 0)
@@ -279,6 +299,32 @@ int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) 
         rows_sort(&rows);
         *ret = rows;
         rows = (Rows){};
+        if (ret_covered)
+                *ret_covered = covered;
+
+        return 0;
+}
+
+int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
+        return list_all(q, patterns, ops, phases, NULL, ret, NULL);
+}
+
+int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
+                     Range *ret_covered) {
+        return list_all(q, patterns, ops, phases, range, ret, ret_covered);
+}
+
+int query_covered(Query *q, const Range *range, Range *ret_covered) {
+        _cleanup_(rows_clear) Rows rows = {};
+        ListRequest l = { .range = range, .limit = 1 };
+        uint64_t next;
+        Range covered;
+        int r;
+
+        r = list_page(q, &l, 0, &rows, &next, &covered);
+        if (r < 0)
+                return r;
+        *ret_covered = covered;
 
         return 0;
 }

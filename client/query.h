@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "options.h"
 #include "rows.h"
 
@@ -17,6 +19,19 @@ DEFINE_CLEANUP_FUNC(Query, query_free)
  * no wildcard in it is a name. */
 int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret);
 
+/* Part of the time, CLOCK_REALTIME us. */
+typedef struct Range {
+        uint64_t since_us; /* 0: from the beginning */
+        uint64_t until_us; /* UINT64_MAX: up to now */
+} Range;
+
+/* As query_rows(), of that time only. Returns also which part of it the history covers, 0 and 0 if none. */
+int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
+                     Range *ret_covered);
+
+/* Only the latter. */
+int query_covered(Query *q, const Range *range, Range *ret_covered);
+
 /* Properties of the manager. */
 typedef struct ManagerInfo {
         char *version;
@@ -24,6 +39,7 @@ typedef struct ManagerInfo {
         bool degraded;
         uint64_t lost;
         uint64_t since_us;
+        uint64_t history_since_us; /* 0: there is none */
         size_t n_units;
 } ManagerInfo;
 
@@ -70,6 +86,95 @@ int query_histogram(Query *q, const char *unit, const char *op, const char *phas
                     Buckets *ret);
 void buckets_clear(Buckets *b);
 
+/* One row of GetBlame(). */
+typedef struct BlameRow {
+        char *victim;
+        char *culprit;
+        char *phase;
+        char *step;
+        char *device;
+        char *mount_point;
+        uint64_t sum_ns;
+        bool estimated;
+        char *weight;
+        uint64_t victim_ns; /* what all culprits together did to the victim: by blame_rows_sort() */
+        uint32_t present;
+} BlameRow;
+
+typedef struct BlameRows {
+        BlameRow *items;
+        size_t n;
+} BlameRows;
+
+enum {
+        BLAME_ROWS_MAX = 100000,
+};
+
+/* Appends. unit "" is all victims. */
+int query_blame(Query *q, const char *unit, const Range *range, BlameRows *rows);
+void blame_rows_clear(BlameRows *rows);
+void blame_row_clear(BlameRow *row);
+json_object *blame_row_to_json(const BlameRow *row);
+
+/* One row of ListStalls(), or one operation of Trace(). */
+typedef struct StallRow {
+        uint64_t id;
+        uint64_t start_us;
+        char *unit;
+        char *op;
+        char *state;
+        char *error;
+        uint64_t total_ns;
+        char *phase;
+        Pairs phases;
+        Pairs steps;
+        Pairs requests;
+        char *device;
+        char *mount_point;
+        uint32_t transaction;
+        UnitShares owners;
+        uint64_t wait_ns;
+        char *file;
+        int32_t pid;
+        char *comm;
+        int32_t thread;
+        /* Of operations only */
+        Spans spans;
+        Spans journal;
+        uint64_t lost;
+        uint32_t present;
+} StallRow;
+
+typedef struct StallRows {
+        StallRow *items;
+        size_t n;
+} StallRows;
+
+enum {
+        STALL_ROWS_MAX = 100000,
+};
+
+/* All that began in that time. Oldest first. */
+int query_stalls(Query *q, const Range *range, StallRows *ret);
+void stall_rows_clear(StallRows *rows);
+void stall_row_clear(StallRow *row);
+bool stall_row_has(const StallRow *row, size_t offset);
+#define STALL_HAS(row, member) stall_row_has(row, offsetof(StallRow, member))
+bool stall_is_in_progress(const StallRow *row);
+json_object *stall_row_to_json(const StallRow *row);
+
+/* Asks for the operations of a unit ("": all) that took at least that long. They come as signals "Operation". */
+int query_trace(Query *q, const char *unit, uint64_t min_ns);
+int operation_read(sd_bus_message *signal, StallRow *ret);
+json_object *operation_to_json(const StallRow *row);
+
+/* Signals: each of that name is given to the callback while query_run() runs, which returns 0 when the user has
+ * had enough (SIGINT, SIGTERM, or nobody reads stdout any more), and logs it if the daemon goes away. The event
+ * loop is there once query_watch() was called. */
+int query_watch(Query *q, const char *signal, sd_bus_message_handler_t callback, void *userdata);
+sd_event *query_event(Query *q);
+int query_run(Query *q);
+
 /* One row of ListProbes(). */
 typedef struct ProbeRow {
         char *probe;
@@ -101,3 +206,9 @@ bool probe_row_has(const ProbeRow *row, size_t offset);
  * memory. */
 char *unit_name_mangle(const char *name);
 bool unit_name_is_pattern(const char *name);
+
+/* The arguments as a NULL-terminated list of such names. */
+int unit_names_mangle(int n, char **arguments, char ***ret);
+
+/* Whether one of the names or patterns matches; NULL and an empty list match everything. */
+bool unit_name_matches(char **patterns, const char *name);

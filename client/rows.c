@@ -25,8 +25,9 @@ static const Field row_fields[] = {
         { "maxNSec", "maxNSec", FIELD_NUMBER, offsetof(Row, max_ns) },
         { "ownedBy", "ownedBy", FIELD_PAIRS, offsetof(Row, owned_by) },
         { "source", "source", FIELD_STRINGS, offsetof(Row, source) },
-        /* Only on the bus: --by=device counts with it. */
+        /* Only on the bus: --by=device counts with them. */
         { "untimed", NULL, FIELD_NUMBER, offsetof(Row, untimed) },
+        { "inFlight", NULL, FIELD_DOUBLE, offsetof(Row, in_flight) },
 };
 _Static_assert(ELEMENTSOF(row_fields) <= FIELDS_MAX, "one bit each");
 
@@ -154,6 +155,10 @@ size_t rows_group_end(const Rows *rows, size_t i) {
 
 bool row_is_request(const Row *row) {
         return row->op && startswith(row->op, "rq-");
+}
+
+bool row_is_dirty_age(const Row *row) {
+        return row->op && streq(row->op, OP_WRITEBACK) && row_is_phase(row, PHASE_DIRTY_AGE);
 }
 
 bool row_is_phase(const Row *row, const char *phase) {

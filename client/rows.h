@@ -4,6 +4,10 @@
 #include "bar.h"
 #include "fields.h"
 
+/* These two only ever come together, in rows that are no operation's. */
+#define OP_WRITEBACK "writeback"
+#define PHASE_DIRTY_AGE "dirty-age"
+
 /* One row of List(). Strings are NULL, numbers 0 where the daemon did not tell. */
 typedef struct Row {
         char *unit;
@@ -24,6 +28,7 @@ typedef struct Row {
         uint64_t p90_ns;
         uint64_t p99_ns;
         uint64_t max_ns;
+        double in_flight;
         Pairs owned_by;
         Strings source;
         uint32_t present;
@@ -54,6 +59,7 @@ size_t rows_group_end(const Rows *rows, size_t i);
 bool row_same_group(const Row *a, const Row *b);
 
 bool row_is_request(const Row *row);
+bool row_is_dirty_age(const Row *row); /* how old data was when it began to be written back: nobody waited */
 bool row_is_phase(const Row *row, const char *phase);
 bool row_has(const Row *row, size_t offset);
 #define ROW_HAS(row, member) row_has(row, offsetof(Row, member))

@@ -2,8 +2,12 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "blame-rows.h"
 #include "format.h"
 #include "json.h"
+#include "log.h"
+#include "range.h"
+#include "stall-text.h"
 #include "status-unit.h"
 #include "table.h"
 #include "term.h"
@@ -12,6 +16,8 @@
 enum {
         INDENT = 2,
         BAR_WIDTH = 24,
+        OPERATION_RANGE_COLUMNS = 7, /* without those that compare */
+        REQUEST_RANGE_COLUMNS = 8,
 };
 
 static const Column operation_columns[] = {
@@ -50,6 +56,8 @@ void unit_status_clear(UnitStatus *s) {
         unit_info_clear(&s->info);
         rows_clear(&s->current);
         rows_clear(&s->total);
+        blame_rows_clear(&s->blame);
+        stall_rows_clear(&s->stalls);
 }
 
 /* A user unit has the same rows as the user@.service around it, and is not what was asked for. */
@@ -67,26 +75,61 @@ static void keep_unit(Rows *rows, const char *unit) {
         rows->n = kept;
 }
 
-int unit_status_get(Query *q, const char *path, UnitStatus *ret) {
+static int get_range(Query *q, const Range *range, UnitStatus *s) {
+        int r;
+
+        s->has_range = true;
+        r = query_rows_range(q, (char *[]){ s->info.name, NULL }, NULL, NULL, range, &s->total, &s->covered);
+
+        return r == -ENOENT ? 0 : r;
+}
+
+static int get_all(Query *q, const char *path, UnitStatus *s) {
+        int r;
+
+        /* In this order, so that the sum of all is never behind its part. */
+        r = query_unit_current(q, path, &s->current);
+        if (r < 0)
+                return r;
+
+        return query_rows(q, (char *[]){ s->info.name, NULL }, NULL, NULL, &s->total);
+}
+
+static int get_info(Query *q, const char *path, const char *name, UnitInfo *ret) {
+        if (path)
+                return query_unit_info(q, path, ret);
+        ret->name = strdup(name);
+
+        return ret->name ? 0 : log_oom();
+}
+
+int unit_status_get(Query *q, const char *path, const char *name, const Range *range, UnitStatus *ret) {
+        static const Range any = { .until_us = UINT64_MAX };
         _cleanup_(unit_status_clear) UnitStatus s = {};
         _cleanup_(manager_info_clear) ManagerInfo manager = {};
         int r;
 
-        r = query_unit_info(q, path, &s.info);
+        r = get_info(q, path, name, &s.info);
         if (r < 0)
                 return r;
         r = query_manager(q, &manager);
         if (r < 0)
                 return r;
         s.since_us = manager.since_us;
-        /* In this order, so that the sum of all is never behind its part. */
-        r = query_unit_current(q, path, &s.current);
-        if (r < 0)
-                return r;
-        r = query_rows(q, (char *[]){ s.info.name, NULL }, NULL, NULL, &s.total);
+        r = range ? get_range(q, range, &s) : get_all(q, path, &s);
         if (r < 0)
                 return r;
         keep_unit(&s.total, s.info.name);
+        if (!path && s.total.n == 0 && range_is_covered(&s.covered))
+                return -ENOENT;
+
+        r = query_blame(q, s.info.name, range ?: &any, &s.blame);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        blame_rows_sort(&s.blame);
+        r = query_stalls(q, range ?: &any, &s.stalls);
+        if (r < 0)
+                return r;
         *ret = s;
         s = (UnitStatus){};
 
@@ -152,12 +195,15 @@ static char *phases_bar(Group g) {
         return bar;
 }
 
-static void add_operation(Table *t, Group total, Group current) {
+/* comparing: the present invocation beside all of them; else there is only one set of numbers, in total. */
+static void add_operation(Table *t, Group total, Group current, bool comparing) {
         const Row *all = group_find(total.rows, total.n, "total"), *now = NULL;
         char *line;
 
         if (!all)
                 return;
+        if (!comparing)
+                current = total;
         if (current.rows)
                 now = group_find(current.rows, current.n, "total");
 
@@ -168,9 +214,11 @@ static void add_operation(Table *t, Group total, Group current) {
         add_number(t, now, now ? now->p99_ns : 0, table_add_nsec);
         add_number(t, now, now ? now->max_ns : 0, table_add_nsec);
         add_number(t, now, now ? now->errors : 0, table_add_count);
-        table_add_count(t, all->count);
-        table_add_nsec(t, all->p99_ns);
-        table_add_nsec(t, all->max_ns);
+        if (comparing) {
+                table_add_count(t, all->count);
+                table_add_nsec(t, all->p99_ns);
+                table_add_nsec(t, all->max_ns);
+        }
 
         line = phases_bar(now ? current : total);
         if (line)
@@ -180,9 +228,11 @@ static void add_operation(Table *t, Group total, Group current) {
                 table_add_line(t, line);
 }
 
-static void add_request(Table *t, Group total, Group current) {
+static void add_request(Table *t, Group total, Group current, bool comparing) {
         const Row *all = group_find(total.rows, total.n, "device") ?: &total.rows[0], *now = NULL, *queue = NULL;
 
+        if (!comparing)
+                current = total;
         if (current.rows) {
                 now = group_find(current.rows, current.n, "device") ?: &current.rows[0];
                 queue = group_find(current.rows, current.n, "queue");
@@ -196,16 +246,20 @@ static void add_request(Table *t, Group total, Group current) {
         add_number(t, queue, queue ? queue->p99_ns : 0, table_add_nsec);
         add_number(t, now && now->count > 0, now ? now->p99_ns : 0, table_add_nsec);
         add_number(t, now, now ? now->errors : 0, table_add_count);
+        if (!comparing)
+                return;
         table_add_count(t, all->count + all->untimed);
         table_add_bytes(t, all->bytes);
 }
 
 static int print_groups(const UnitStatus *s, const Options *o, bool requests) {
         _cleanup_(table_freep) Table *t = NULL;
+        bool comparing = !s->has_range;
         size_t end;
 
-        t = requests ? table_new(request_columns, ELEMENTSOF(request_columns)) :
-                       table_new(operation_columns, ELEMENTSOF(operation_columns));
+        t = requests ? table_new(request_columns, comparing ? ELEMENTSOF(request_columns) : REQUEST_RANGE_COLUMNS) :
+                       table_new(operation_columns,
+                                 comparing ? ELEMENTSOF(operation_columns) : OPERATION_RANGE_COLUMNS);
         if (!t)
                 return -ENOMEM;
         table_set_indent(t, INDENT);
@@ -219,9 +273,9 @@ static int print_groups(const UnitStatus *s, const Options *o, bool requests) {
                         continue;
                 total = (Group){ first, end - i };
                 if (requests)
-                        add_request(t, total, find_group(&s->current, first));
+                        add_request(t, total, find_group(&s->current, first), comparing);
                 else
-                        add_operation(t, total, find_group(&s->current, first));
+                        add_operation(t, total, find_group(&s->current, first), comparing);
         }
         if (table_rows(t) == 0)
                 return 0;
@@ -230,7 +284,7 @@ static int print_groups(const UnitStatus *s, const Options *o, bool requests) {
         return table_print(t, o, NULL);
 }
 
-static int print_key(const char *key, const char *value) {
+int status_print_key(const char *key, const char *value) {
         _cleanup_free_ char *escaped = NULL;
 
         if (!value)
@@ -282,17 +336,46 @@ static int print_title(const UnitInfo *info) {
         return 0;
 }
 
+static int print_culprit(const UnitStatus *s) {
+        _cleanup_free_ char *sentence = NULL;
+        BlameTop top;
+
+        if (!blame_top(&s->blame, s->info.name, &top))
+                return 0;
+        sentence = blame_sentence(&top, s->info.name);
+
+        return sentence ? status_print_key("Culprit", sentence) : -ENOMEM;
+}
+
+static int print_stall(const UnitStatus *s) {
+        const StallRow *stall = stall_newest(&s->stalls, s->info.name);
+        _cleanup_free_ char *sentence = NULL, *line = NULL;
+
+        if (!stall)
+                return 0;
+        sentence = stall_sentence(stall);
+        if (!sentence || asprintf(&line, "%s: %s", FORMAT_SINCE(stall->start_us), sentence) < 0)
+                return -ENOMEM;
+
+        return status_print_key("Last stall", line);
+}
+
 int unit_status_print(const UnitStatus *s, const Options *o) {
         int r;
 
         r = print_title(&s->info);
         if (r >= 0)
-                r = print_key("CGroup", s->info.control_group);
+                r = status_print_key("CGroup", s->info.control_group);
         if (r >= 0)
-                r = print_key("Invocation", s->info.invocation_id);
+                r = status_print_key("Invocation", s->info.invocation_id);
+        if (r >= 0 && !s->has_range)
+                r = status_print_key("Since", FORMAT_SINCE(s->since_us));
         if (r >= 0)
-                r = print_key("Since", FORMAT_SINCE(s->since_us));
+                r = print_culprit(s);
         if (r >= 0)
+                r = print_stall(s);
+        /* These are counted, not kept by time. */
+        if (r >= 0 && !s->has_range)
                 r = print_journal_steps(&s->info.journal_steps);
         if (r >= 0)
                 r = print_groups(s, o, false);
@@ -300,6 +383,41 @@ int unit_status_print(const UnitStatus *s, const Options *o) {
                 r = print_groups(s, o, true);
 
         return r;
+}
+
+static int add_time(json_object *o, const char *key, bool known, uint64_t us) {
+        return known ? json_add_new(o, key, json_object_new_uint64(us)) : json_add(o, key, NULL);
+}
+
+int status_add_covered(json_object *o, const Range *covered) {
+        bool known = range_is_covered(covered);
+        int r;
+
+        r = add_time(o, "coveredSinceRealtimeUSec", known, covered->since_us);
+
+        return r < 0 ? r : add_time(o, "coveredUntilRealtimeUSec", known, covered->until_us);
+}
+
+int status_add_stall(json_object *o, const StallRow *stall) {
+        return stall ? json_add_new(o, "newestStall", stall_row_to_json(stall)) : json_add(o, "newestStall", NULL);
+}
+
+int status_add_blame(json_object *o, const BlameRow *const *rows, size_t n) {
+        _cleanup_(json_putp) json_object *array = NULL;
+
+        array = json_object_new_array();
+        if (!array)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(json_putp) json_object *row = NULL;
+
+                row = blame_row_to_json(rows[i]);
+                if (!row || json_object_array_add(array, row) < 0)
+                        return -ENOMEM;
+                TAKE_PTR(row);
+        }
+
+        return json_add(o, "blame", TAKE_PTR(array));
 }
 
 static int add_rows(json_object *o, const char *key, const Rows *rows) {
@@ -324,6 +442,13 @@ static int add_rows(json_object *o, const char *key, const Rows *rows) {
 
 int unit_status_print_json(const UnitStatus *s, const Options *o) {
         _cleanup_(json_putp) json_object *j = NULL;
+        _cleanup_free_ const BlameRow **blame = NULL;
+
+        blame = calloc(s->blame.n + 1, sizeof(BlameRow *));
+        if (!blame)
+                return -ENOMEM;
+        for (size_t i = 0; i < s->blame.n; i++)
+                blame[i] = &s->blame.items[i];
 
         j = json_object_new_object();
         if (!j || json_add_string(j, "unit", s->info.name) < 0 ||
@@ -331,7 +456,9 @@ int unit_status_print_json(const UnitStatus *s, const Options *o) {
             json_add_string(j, "description", s->info.description) < 0 ||
             json_add_string(j, "invocationID", s->info.invocation_id) < 0 ||
             json_add_new(j, "journalSteps", json_pairs(&s->info.journal_steps)) < 0 ||
-            add_rows(j, "current", &s->current) < 0 || add_rows(j, "total", &s->total) < 0)
+            add_rows(j, "current", &s->current) < 0 || add_rows(j, "total", &s->total) < 0 ||
+            status_add_blame(j, blame, s->blame.n) < 0 ||
+            status_add_stall(j, stall_newest(&s->stalls, s->info.name)) < 0 || status_add_covered(j, &s->covered) < 0)
                 return -ENOMEM;
 
         return json_print(j, o->output);

@@ -34,6 +34,9 @@ struct Table {
         Line *lines;
         size_t n_lines;
 
+        size_t flushed_widths[TABLE_COLUMNS_MAX]; /* of what was printed already */
+        bool flushed;
+
         int error;
 };
 
@@ -51,15 +54,20 @@ Table *table_new(const Column *columns, size_t n_columns) {
         return t;
 }
 
-Table *table_free(Table *t) {
-        if (!t)
-                return NULL;
+static void clear(Table *t) {
         for (size_t i = 0; i < t->n_cells; i++) {
                 free(t->cells[i].text);
                 json_object_put(t->cells[i].json);
         }
         for (size_t i = 0; i < t->n_lines; i++)
                 free(t->lines[i].text);
+        t->n_cells = t->n_lines = 0;
+}
+
+Table *table_free(Table *t) {
+        if (!t)
+                return NULL;
+        clear(t);
         free(t->cells);
         free(t->lines);
         free(t);
@@ -126,15 +134,30 @@ void table_add_text(Table *t, const char *s) {
         add_cell(t, text, json);
 }
 
-static void add_number(Table *t, const char *text, uint64_t n) {
-        json_object *json = NULL;
+/* The value is taken over; NULL: out of memory. */
+static void add_value(Table *t, const char *text, json_object *value) {
         char *copy = NULL;
 
-        if (next_column(t)->header && !(copy = strdup(text)))
+        if (!value || (next_column(t)->header && !(copy = strdup(text))))
                 t->error = -ENOMEM;
-        if (next_column(t)->key && !(json = json_object_new_uint64(n)))
-                t->error = -ENOMEM;
-        add_cell(t, copy, json);
+        add_cell(t, copy, value);
+}
+
+static void add_number(Table *t, const char *text, uint64_t n) {
+        if (next_column(t)->key)
+                add_value(t, text, json_object_new_uint64(n));
+        else
+                table_add_drawing(t, strdup(text));
+}
+
+void table_add_double(Table *t, double d) {
+        char buf[FORMAT_MAX];
+
+        snprintf(buf, sizeof(buf), "%.2f", d);
+        if (next_column(t)->key)
+                add_value(t, buf, json_double(d));
+        else
+                table_add_drawing(t, strdup(buf));
 }
 
 void table_add_count(Table *t, uint64_t n) {
@@ -205,7 +228,7 @@ static int print_json(const Table *t, const Options *o) {
 
 static void measure(const Table *t, const Options *o, size_t widths[static TABLE_COLUMNS_MAX]) {
         for (size_t c = 0; c < t->n_columns; c++)
-                widths[c] = o->legend ? strlen(strempty(t->columns[c].header)) : 0;
+                widths[c] = MAX(widths[c], o->legend ? strlen(strempty(t->columns[c].header)) : 0);
         for (size_t i = 0; i < t->n_cells; i++) {
                 size_t *w = &widths[i % t->n_columns];
 
@@ -299,8 +322,45 @@ static int print_row(const Table *t, size_t i, const size_t widths[static TABLE_
         return 0;
 }
 
+/* Everything but the header and the footer. */
+static int print_rows(const Table *t, const size_t widths[static TABLE_COLUMNS_MAX]) {
+        size_t line = 0;
+        int r;
+
+        for (size_t i = 0; i < table_rows(t); i++) {
+                r = print_row(t, i, widths);
+                if (r < 0)
+                        return r;
+                for (; line < t->n_lines && t->lines[line].after == i + 1; line++)
+                        printf("%*s%s\n", (int) (t->indent + widths[0] + GAP), "", t->lines[line].text);
+        }
+
+        return 0;
+}
+
+int table_flush(Table *t, const Options *o) {
+        size_t *widths = t->flushed_widths;
+        int r;
+
+        if (t->error < 0)
+                return t->error;
+        if (t->n_cells == 0)
+                return 0;
+
+        measure(t, o, widths);
+        if (term_is_terminal())
+                shrink(t, term_columns(), widths);
+        if (o->legend && !t->flushed)
+                print_header(t, widths);
+        t->flushed = true;
+        r = print_rows(t, widths);
+        clear(t);
+
+        return r;
+}
+
 int table_print(Table *t, const Options *o, const char *noun) {
-        size_t widths[TABLE_COLUMNS_MAX] = {}, line = 0;
+        size_t widths[TABLE_COLUMNS_MAX] = {};
         int r;
 
         if (t->error < 0)
@@ -314,13 +374,9 @@ int table_print(Table *t, const Options *o, const char *noun) {
 
         if (o->legend && t->n_cells > 0)
                 print_header(t, widths);
-        for (size_t i = 0; i < table_rows(t); i++) {
-                r = print_row(t, i, widths);
-                if (r < 0)
-                        return r;
-                for (; line < t->n_lines && t->lines[line].after == i + 1; line++)
-                        printf("%*s%s\n", (int) (t->indent + widths[0] + GAP), "", t->lines[line].text);
-        }
+        r = print_rows(t, widths);
+        if (r < 0)
+                return r;
         if (o->legend && noun)
                 printf("%s%zu %s listed.\n", t->n_cells > 0 ? "\n" : "", table_rows(t), noun);
 

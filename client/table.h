@@ -36,6 +36,7 @@ void table_add_text(Table *t, const char *s); /* of any origin; NULL: empty */
 void table_add_count(Table *t, uint64_t n);
 void table_add_nsec(Table *t, uint64_t ns);
 void table_add_bytes(Table *t, uint64_t bytes);
+void table_add_double(Table *t, double d); /* with two decimals */
 void table_add_empty(Table *t);
 void table_add_drawing(Table *t, char *s); /* our own text, taken over; NULL: out of memory */
 void table_add_json(Table *t, json_object *o); /* for people: empty. Taken over; NULL: out of memory */
@@ -44,6 +45,10 @@ void table_add_json(Table *t, json_object *o); /* for people: empty. Taken over;
 void table_add_line(Table *t, char *s);
 
 size_t table_rows(const Table *t);
+
+/* Prints for people what there is, and forgets it; columns never become narrower and there is one header. For what
+ * goes on and on. */
+int table_flush(Table *t, const Options *o);
 
 /* Prints in the mode that the options ask for. The footer is "N NOUN listed."; noun NULL: none. */
 int table_print(Table *t, const Options *o, const char *noun);

@@ -198,3 +198,11 @@ char **strv_free(char **list) {
 
         return NULL;
 }
+
+bool strv_allows(char **list, const char *s) {
+        for (char **p = list; p && *p; p++)
+                if (s && streq(*p, s))
+                        return true;
+
+        return !list;
+}

@@ -23,3 +23,6 @@ int text_appendf(char **s, const char *format, ...) _printf_(2, 3);
 /* NULL-terminated lists of strings. */
 char **strv_free(char **list);
 DEFINE_CLEANUP_FUNC(char *, strv_free)
+
+/* Whether s is one of them; no list allows everything. */
+bool strv_allows(char **list, const char *s);

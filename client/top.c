@@ -211,9 +211,13 @@ static int iterate(Query *q, Rows *before, uint64_t *since_ns, const Options *o)
 int verb_top(int argc, char **argv, const Options *o) {
         _cleanup_(query_freep) Query *q = NULL;
         _cleanup_(rows_clear) Rows before = {};
-        uint64_t iterations = o->iterations, since_ns;
+        uint64_t iterations = o->lines, since_ns;
         int r;
 
+        if (iterations == 0) {
+                log_error("The number of iterations must be a number above 0.");
+                return -EINVAL;
+        }
         if (iterations == UINT64_MAX && !term_is_terminal())
                 iterations = 1;
         r = query_new(o, &q);

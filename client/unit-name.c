@@ -30,6 +30,22 @@ char *unit_name_mangle(const char *name) {
         return mangled;
 }
 
+int unit_names_mangle(int n, char **arguments, char ***ret) {
+        _cleanup_(strv_freep) char **names = NULL;
+
+        names = calloc((size_t) n + 1, sizeof(char *));
+        if (!names)
+                return -ENOMEM;
+        for (int i = 0; i < n; i++) {
+                names[i] = unit_name_mangle(arguments[i]);
+                if (!names[i])
+                        return -ENOMEM;
+        }
+        *ret = TAKE_PTR(names);
+
+        return 0;
+}
+
 int query_patterns_new(char **patterns, char ***ret) {
         _cleanup_(strv_freep) char **sent = NULL;
         size_t n = 0;
@@ -52,7 +68,9 @@ int query_patterns_new(char **patterns, char ***ret) {
         return 0;
 }
 
-static bool match(char **patterns, const char *name) {
+bool unit_name_matches(char **patterns, const char *name) {
+        if (!patterns || !*patterns)
+                return true;
         if (!name)
                 return false;
         for (char **p = patterns; *p; p++)
@@ -70,7 +88,7 @@ void query_rows_match(char **patterns, Rows *rows) {
         for (size_t i = 0; i < rows->n; i++) {
                 Row row = rows->items[i];
 
-                if (!match(patterns, row.unit) && !match(patterns, row.user_unit)) {
+                if (!unit_name_matches(patterns, row.unit) && !unit_name_matches(patterns, row.user_unit)) {
                         row_clear(&rows->items[i]);
                         continue;
                 }

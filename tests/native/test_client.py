@@ -6,8 +6,10 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import threading
+import time
 
 import harness
 from harness import cases, check, equal, run, skip
@@ -17,7 +19,12 @@ from rig import cgroup, ext4, workload
 ROW_KEYS = ['unit', 'userUnit', 'op', 'phase', 'device', 'fsType', 'mountPoint', 'origin', 'async', 'count', 'errors',
             'bytes', 'sumNSec', 'p50NSec', 'p90NSec', 'p99NSec', 'maxNSec', 'ownedBy', 'source']
 DEVICE_KEYS = ['device', 'unit', 'reads', 'writes', 'discards', 'flushes', 'emptyFlushes', 'readBytes', 'writeBytes',
-               'discardBytes']
+               'discardBytes', 'inFlight', 'dirtyAgeP50NSec', 'dirtyAgeP99NSec', 'dirtyAgeMaxNSec']
+STALL_KEYS = ['id', 'startRealtimeUSec', 'unit', 'op', 'state', 'error', 'totalNSec', 'phase', 'phases', 'steps',
+              'requests', 'device', 'mountPoint', 'transaction', 'owners', 'waitNSec']
+STALL_ROOT_KEYS = ['file', 'pid', 'comm', 'thread']
+OPERATION_KEYS = ['spans', 'journal', 'lost']
+BLAME_KEYS = ['victim', 'culprit', 'phase', 'step', 'device', 'sumNSec', 'estimated', 'weight']
 PROBE_KEYS = ['probe', 'attached', 'reason', 'state', 'hits', 'misses', 'nsPerHit']
 ALL_PHASES = ('total', 'data', 'io', 'throttle', 'journal', 'admission', 'flush', 'lock', 'freeze', 'reclaim', 'fs',
               'other', 'runqueue', 'queue', 'device')
@@ -45,17 +52,29 @@ def verbs(rig):
         'status': ['status'], 'status of a unit': ['status', rig.unit], 'status of nothing': ['status', 'no.service'],
         'histogram': ['histogram', rig.unit], 'top': ['top', '-n', '1'], 'probes': ['probes'], 'help': ['--help'],
         'version': ['--version'], 'bad verb': ['nonsense'],
+        'stalls': ['stalls'], 'stalls of a unit': ['stalls', rig.unit, '-n', '1'],
+        'stalls as JSON': ['stalls', '--json=short'], 'blame': ['blame'], 'blame of a unit': ['blame', rig.unit, '-a'],
+        'blame as JSON': ['blame', '--json=pretty'], 'list of a time': ['list', '--since=-1h'],
+        'status of a time': ['status', '--since=-1h', '--until=now'], 'follow': ['stalls', '--follow'],
+        'follow as JSON': ['stalls', '-f', '--json=short'], 'trace': ['trace'],
+        'trace of a unit': ['trace', rig.unit, '--min=1ms', '--json=short'],
     }
 
 
 VERBS = ('list', 'list of a unit', 'list by device', 'list as JSON', 'list as pretty JSON', 'status',
-         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'help', 'version', 'bad verb')
+         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'help', 'version', 'bad verb', 'stalls',
+         'stalls of a unit', 'stalls as JSON', 'blame', 'blame of a unit', 'blame as JSON', 'list of a time',
+         'status of a time', 'follow', 'follow as JSON', 'trace', 'trace of a unit')
+ENDLESS = ('follow', 'follow as JSON', 'trace', 'trace of a unit')  # these may also print nothing
 
 
-def trace(t, args, stdout):
-    """Lines of strace that show an ioctl. What the client starts (a pager) is not followed."""
+def trace(t, args, stdout, endless):
+    """Lines of strace that show an ioctl. What the client starts (a pager) is not followed; what does not end, and
+    starts none, is interrupted."""
     log = t.directory() / 'strace'
-    r = subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=ioctl', CTL, f'--socket={t.rig.daemon.socket}', *args],
+    interrupt = ['-f', 'timeout', '--preserve-status', '-s', 'INT', '1'] if endless else []
+    r = subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=ioctl', *interrupt, CTL,
+                        f'--socket={t.rig.daemon.socket}', *args],
                        stdin=subprocess.DEVNULL, stdout=stdout, stderr=stdout, timeout=60,
                        env=os.environ | {'PAGER': 'cat', 'SYSTEMD_PAGER': 'cat', 'TERM': 'xterm',
                                          'ASAN_OPTIONS': 'detect_leaks=0'})  # which cannot be traced
@@ -68,8 +87,9 @@ def test_no_ioctl(t, verb):
     if not shutil.which('strace'):
         skip('no strace')
     args = verbs(t.rig)[verb]
-    equal(trace(t, args, subprocess.DEVNULL), [], 'ioctls, /dev/null')
-    equal(trace(t, args, subprocess.PIPE), [], 'ioctls, pipe')
+    endless = verb in ENDLESS
+    equal(trace(t, args, subprocess.DEVNULL, endless), [], 'ioctls, /dev/null')
+    equal(trace(t, args, subprocess.PIPE, endless), [], 'ioctls, pipe')
 
     ours, theirs = pty.openpty()
     t.defer(os.close, ours)
@@ -84,11 +104,11 @@ def test_no_ioctl(t, verb):
     reader = threading.Thread(target=drain)
     reader.start()
     try:
-        equal(trace(t, args, theirs), [], 'ioctls, pseudo terminal')
+        equal(trace(t, args, theirs, endless), [], 'ioctls, pseudo terminal')
     finally:
         os.close(theirs)
         reader.join(10)
-    check(seen, 'nothing was printed on the terminal')
+    check(seen or endless, 'nothing was printed on the terminal')
 
 
 def pairs(text):
@@ -173,7 +193,9 @@ def test_unknown_unit(t, command):
     check('no-such.service' in r.stderr, f'the unit is not named: {r.stderr}')
 
 
-@cases('nonsense', 'list --nonsense', 'list --json=nonsense', 'list --by=nonsense', 'histogram', 'top -n nonsense', 'status \x01')
+@cases('nonsense', 'list --nonsense', 'list --json=nonsense', 'list --by=nonsense', 'histogram', 'top -n nonsense',
+       'top -n 0', 'status \x01', 'list --since=nonsense', 'list --since=-1h --until=-2h', 'top --since=-1h',
+       'list --follow', 'stalls -n -1', 'stalls -f --until=now', 'trace --min=nonsense', 'trace a b', 'trace a*')
 def test_wrong_arguments(t, command):
     r = t.rig.daemon.call(*command.split(), check=False)
     check(r.returncode in (1, 4), f'exit code {r.returncode}')
@@ -192,6 +214,85 @@ def test_status_by_pid(t):
     t.defer(process.kill)
     harness.wait_for(lambda: str(process.pid) in (t.rig.group.path / 'cgroup.procs').read_text(), what='process in its cgroup')
     check(t.rig.unit in t.rig.daemon.text('status', str(process.pid)), 'status of a process does not show its unit')
+
+
+def has_history(t):
+    """Whether the daemon answers what lies in a time."""
+    r = t.rig.daemon.call('list', '--since=-1h', check=False)
+    return 'older than iolatctl' not in r.stderr
+
+
+def test_keys_of_stalls(t):
+    for row in pairs(t.rig.daemon.text('stalls', '--json=short')):
+        equal([k for k, _ in row], STALL_KEYS + STALL_ROOT_KEYS, 'keys of a stall')
+
+
+def test_keys_of_blame(t):
+    if not has_history(t):
+        skip('this daemon keeps no history')
+    for row in pairs(t.rig.daemon.text('blame', '--json=short')):
+        equal([k for k, _ in row], BLAME_KEYS, 'keys of a row of blame')
+
+
+def test_times(t):
+    d = t.rig.daemon
+    if not has_history(t):
+        skip('this daemon keeps no history')
+    r = d.call('list', '--until=@1', check=False)
+    check(r.returncode == 1 and r.stderr.count('\n') == 1 and not r.stdout, f'a time before all: {r}')
+    r = d.call('status', t.rig.unit, '--until=@1', check=False)
+    check(r.returncode == 1 and r.stderr.count('\n') == 1 and not r.stdout, f'a time before all: {r}')
+
+    def counted():
+        r = d.call('list', t.rig.unit, '--since=-1h', '--json=short', check=False)
+        rows = json.loads(r.stdout) if r.returncode == 0 else []
+        return {row['op']: row['count'] for row in rows if row['phase'] == 'total'}
+    harness.wait_for(lambda: counted().items() >= {'fsync': 100, 'dwrite': 100}.items(), timeout=120, what='the history')
+    text = d.text('list', t.rig.unit, '--since=-1h')
+    check('Covers ' in text and 'asked for was ' in text, f'what is covered: {text}')
+    check('Covers ' in d.text('status', t.rig.unit, '--since=-1h'), 'what is covered, status')
+    check('Covers ' not in d.text('list', t.rig.unit, '--since=-1h', '--no-legend'), 'a legend')
+
+
+def test_trace(t):
+    """Each operation comes as one line, with spans inside of it, and the end is clean."""
+    d = t.rig.daemon
+    args = [CTL, f'--socket={d.socket}', 'trace', t.rig.unit, '--json=short', '-n', '5']
+    p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    t.defer(p.wait)
+    t.defer(p.kill)
+    deadline = time.monotonic() + 20
+    while p.poll() is None and time.monotonic() < deadline:
+        workload('fsync', t.rig.disk.path('t'), t.rig.group, count=10, write=4096, pattern='append')
+    out, err = p.communicate(timeout=10)
+    if 'older than iolatctl' in err:
+        skip('this daemon does not trace')
+    equal((p.returncode, err), (0, ''), 'end of trace')
+    rows = [pairs(line) for line in out.splitlines()]
+    equal(len(rows), 5, 'operations')
+    for row in rows:
+        equal([k for k, _ in row], STALL_KEYS + STALL_ROOT_KEYS + OPERATION_KEYS, 'keys of an operation')
+        op = dict(row)
+        equal((op['unit'], op['op']), (t.rig.unit, 'fsync'), 'operation')
+        for span in map(dict, op['spans']):
+            check(0 <= span['startNSec'] <= span['endNSec'] <= op['totalNSec'], f'span: {op}')
+
+
+def test_follow_ends(t):
+    """An interrupt, and a reader that goes away, end it without a word and without waiting for more."""
+    args = [CTL, f'--socket={t.rig.daemon.socket}', 'stalls', '--follow']
+    p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    t.defer(p.kill)
+    time.sleep(0.5)
+    check(p.poll() is None, 'it did not go on')
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate(timeout=10)
+    equal((p.returncode, err), (0, ''), 'after an interrupt')
+
+    p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    t.defer(p.kill)
+    p.stdout.close()
+    equal((p.wait(10), p.stderr.read()), (0, ''), 'after the reader has gone')
 
 
 def test_closed_output(t):

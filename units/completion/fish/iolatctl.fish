@@ -2,10 +2,11 @@
 #
 # This file is part of iolat.
 
-set -l commands status list histogram top probes
+set -l commands status list histogram top stalls blame trace probes
 set -l ops fsync fdatasync sync syncfs syncrange msync syncwrite dread dwrite slowwrite slowread slowfault meta \
-    write read rq-read rq-write rq-flush rq-discard
-set -l phases total data io throttle journal admission flush lock freeze reclaim fs other runqueue queue device
+    write read rq-read rq-write rq-flush rq-discard writeback
+set -l phases total data io throttle journal admission flush lock freeze reclaim fs other runqueue queue device \
+    dirty-age
 
 function __fish_iolatctl_units
     iolatctl --json=short list 2>/dev/null | string match -ar '"unit":"[^("][^"]*"' |
@@ -18,8 +19,11 @@ complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a status -d
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a list -d 'List what was measured'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a histogram -d 'Show how waits are distributed'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a top -d 'Show who waits most, again and again'
+complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a stalls -d 'List operations that took long, or still do'
+complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a blame -d 'Show who made units wait'
+complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a trace -d 'Show operations as they end'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a probes -d 'Show what is measured on this host'
-complete -c iolatctl -n "__fish_seen_subcommand_from status list histogram" -a '(__fish_iolatctl_units)' -d Unit
+complete -c iolatctl -n "__fish_seen_subcommand_from status list histogram stalls blame trace" -a '(__fish_iolatctl_units)' -d Unit
 
 complete -c iolatctl -s h -l help -d 'Show help'
 complete -c iolatctl -l version -d 'Show package version'
@@ -36,5 +40,9 @@ complete -c iolatctl -l by -x -a device -d 'List requests by disk and unit'
 complete -c iolatctl -l op -x -a "$ops" -d 'Show only these operations'
 complete -c iolatctl -l phase -x -a "$phases" -d 'Show only these phases'
 complete -c iolatctl -l device -x -a '(cd /sys/dev/block 2>/dev/null; and string match "*:*" *)' -d 'Show the histogram of this device only'
-complete -c iolatctl -s n -x -d 'Number of iterations of top'
+complete -c iolatctl -s S -l since -x -a 'now today yesterday -5min -1h -1d' -d 'Show what is not older than this time'
+complete -c iolatctl -s U -l until -x -a 'now today yesterday -5min -1h -1d' -d 'Show what is not newer than this time'
+complete -c iolatctl -l min -x -d 'Show operations that took at least that long'
+complete -c iolatctl -s f -l follow -d 'Go on showing stalls as they come'
+complete -c iolatctl -s n -l lines -x -d 'Number of stalls, traced operations or iterations of top'
 complete -c iolatctl -s d -x -d 'Time between iterations of top'
