@@ -149,14 +149,14 @@ static __attribute__((noinline)) int report_stall(struct finished *f, u64 now, u
         return 0;
 }
 
-static inline void count_op(struct finished *f, u64 now) {
+/* Returns what kind of record is wanted. Not nested with report_stall(): together their stacks would be too large. */
+static __attribute__((noinline)) int count_values(struct finished *f) {
         struct op_value *v = op_value_get(f->key);
         u32 zero = 0;
         struct settings *s = bpf_map_lookup_elem(&settings, &zero);
-        u8 flags;
 
         if (!s)
-                return;
+                return 0;
         if (v) {
                 v->tick = s->tick;
                 hist_full_count(&v->total, f->total_ns);
@@ -170,7 +170,13 @@ static inline void count_op(struct finished *f, u64 now) {
                 if (f->error < 0)
                         __sync_fetch_and_add(&v->errors, 1);
         }
-        flags = stall_flags(f, s);
+
+        return stall_flags(f, s);
+}
+
+static inline __attribute__((always_inline)) void count_op(struct finished *f, u64 now) {
+        u8 flags = count_values(f);
+
         if (flags)
                 report_stall(f, now, flags);
 }
