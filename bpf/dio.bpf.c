@@ -122,9 +122,9 @@ int BPF_PROG(dio_queued, struct inode *inode) {
         return 0;
 }
 
-/* Closes an asynchronous one. Deleting the entry makes its consumer the only one. */
-static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, struct task_struct *task, u64 now,
-                                   int error) {
+/* Closes an asynchronous one. Deleting the entry makes its consumer the only one. A function of its own, so that its
+ * stack is not that of those that close another way, too. */
+static __attribute__((noinline)) int dio_close_async(u64 id, struct dio *d, struct task_op *t, u64 now, int error) {
         struct op_key key = d->key;
         u64 phase_ns[_PHASE_MAX], start = d->start_ns, named = 0, held_ns;
         bool has_sync = t && t->sync_done && t->ino == d->ino && t->key.dev == key.dev &&
@@ -146,12 +146,12 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
         phase_ns[PHASE_RUNQUEUE] = d->run_delay_ns;
         __builtin_memcpy(comm, d->comm, sizeof(comm));
         if (bpf_map_delete_elem(&dios, &id) < 0)
-                return;
+                return 0;
         in_flight(-1);
 
         if (now < start) {
                 lost(LOSS_NEGATIVE_TIME);
-                return;
+                return 0;
         }
         f.total_ns = now - start;
         if (has_sync) {
@@ -172,9 +172,11 @@ static inline void dio_close_async(u64 id, struct dio *d, struct task_op *t, str
         count_op(&f, now);
         if (has_sync || (t && t->opener == OPENER_DIO && t->identity == id))
                 op_forget(t);
+
+        return 0;
 }
 
-static inline void dio_close(u64 id, bool is_sync, int error) {
+static inline __attribute__((always_inline)) void dio_close(u64 id, bool is_sync, int error) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t = task_op_get(task);
         u64 now = bpf_ktime_get_ns();
@@ -190,7 +192,7 @@ static inline void dio_close(u64 id, bool is_sync, int error) {
         }
         d = bpf_map_lookup_elem(&dios, &id);
         if (d)
-                dio_close_async(id, d, t, task, now, error);
+                dio_close_async(id, d, t, now, error);
 }
 
 SEC("tp_btf/iomap_dio_complete")
