@@ -120,7 +120,7 @@ enum {
         TIER_REASON_LEN = 160,
         ADMISSION_RANGES = 8,
         TX_REMEMBERED = 8, /* transactions remembered per journal */
-        INTERVALS_MAX = 8, /* waits of one operation that are kept apart */
+        INTERVALS_MAX = 8, /* waits of one operation that are kept apart; a power of two */
         FILE_PARENT_LEN = 40,
         FILE_NAME_LEN = 72,
 };
