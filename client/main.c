@@ -25,6 +25,7 @@ static const Verb verbs[] = {
         { "histogram", 1, 1, verb_histogram },
         { "top", 0, 0, verb_top },
         { "probes", 0, 0, verb_probes },
+        { "metrics", 0, 0, verb_metrics },
 };
 
 enum {
@@ -57,6 +58,7 @@ static void help(void) {
                "  histogram UNIT         Show how the waits of a unit are distributed\n"
                "  top                    Show who waits most, again and again\n"
                "  probes                 Show what is measured on this host, and what is not\n"
+               "  metrics                Print everything as Prometheus reads it\n"
                "\n"
                "%sOptions:%s\n"
                "  -h --help              Show this help\n"

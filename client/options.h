@@ -38,3 +38,4 @@ int verb_list(int argc, char **argv, const Options *o);
 int verb_histogram(int argc, char **argv, const Options *o);
 int verb_top(int argc, char **argv, const Options *o);
 int verb_probes(int argc, char **argv, const Options *o);
+int verb_metrics(int argc, char **argv, const Options *o);
