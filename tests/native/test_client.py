@@ -43,13 +43,13 @@ def verbs(rig):
         'list': ['list'], 'list of a unit': ['list', rig.unit], 'list by device': ['list', '--by=device'],
         'list as JSON': ['list', '--json=short'], 'list as pretty JSON': ['list', '--json=pretty'],
         'status': ['status'], 'status of a unit': ['status', rig.unit], 'status of nothing': ['status', 'no.service'],
-        'histogram': ['histogram', rig.unit], 'top': ['top', '-n', '1'], 'probes': ['probes'], 'help': ['--help'],
-        'version': ['--version'], 'bad verb': ['nonsense'],
+        'histogram': ['histogram', rig.unit], 'top': ['top', '-n', '1'], 'probes': ['probes'],
+        'metrics': ['metrics'], 'help': ['--help'], 'version': ['--version'], 'bad verb': ['nonsense'],
     }
 
 
 VERBS = ('list', 'list of a unit', 'list by device', 'list as JSON', 'list as pretty JSON', 'status',
-         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'help', 'version', 'bad verb')
+         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'metrics', 'help', 'version', 'bad verb')
 
 
 def trace(t, args, stdout):

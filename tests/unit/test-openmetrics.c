@@ -51,21 +51,26 @@ static void test_seconds(void **state) {
         }
 }
 
+static void add(MetricSet *s, MetricFamily family, const char *a, const char *b, const char *c, uint64_t value) {
+        assert_int_equal(metric_set_add(s, family, (const char *[]){ a, b, c }, value, NULL, 0), 0);
+}
+
 static void test_text(void **state) {
         _cleanup_(metric_set_freep) MetricSet *s = metric_set_new(metric_text_clean);
         _cleanup_free_ char *text = NULL, *open = NULL;
 
-        assert_int_equal(metric_set_add(s, METRIC_OPERATION_ERRORS, (const char *[]){ "a\\x2d\"b\n.service", "fsync", NULL }, 3, NULL, 0), 0);
-        assert_int_equal(metric_set_add(s, METRIC_BLAMED_SECONDS, (const char *[]){ "a", "b", "journal" }, 1500000000, NULL, 0), 0);
-        assert_int_equal(metric_set_add(s, METRIC_LOST, (const char *[]){ "op-map-full" }, UINT64_MAX, NULL, 0), 0);
-        assert_int_equal(metric_set_add(s, METRIC_BUILD_INFO, (const char *[]){ "1.2.3", "function" }, 1, NULL, 0), 0);
+        add(s, METRIC_OPERATION_ERRORS, "a\\x2d\"b\n.service", "fsync", NULL, 3);
+        add(s, METRIC_BLAMED_SECONDS, "a", "b", "journal", 1500000000);
+        add(s, METRIC_LOST, "op-map-full", NULL, NULL, UINT64_MAX);
+        add(s, METRIC_BUILD_INFO, "1.2.3", "function", NULL, 1);
         assert_int_equal(metric_set_fold(s, 1000, NULL), 0);
 
         text = written(s, METRIC_FORMAT_PROMETHEUS);
         assert_string_equal(text,
                             "# HELP iolat_operation_errors_total Operations that failed.\n"
                             "# TYPE iolat_operation_errors_total counter\n"
-                            "iolat_operation_errors_total{unit=\"a\\\\x2d\\\"b\\n.service\",op=\"fsync\",device=\"\"} 3\n"
+                            "iolat_operation_errors_total{unit=\"a\\\\x2d\\\"b\\n.service\",op=\"fsync\","
+                            "device=\"\"} 3\n"
                             "# HELP iolat_blamed_seconds_total Time that the victim waited because of the culprit; "
                             "estimated in all phases but journal.\n"
                             "# TYPE iolat_blamed_seconds_total counter\n"

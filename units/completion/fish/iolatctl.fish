@@ -2,7 +2,7 @@
 #
 # This file is part of iolat.
 
-set -l commands status list histogram top probes
+set -l commands status list histogram top probes metrics
 set -l ops fsync fdatasync sync syncfs syncrange msync syncwrite dread dwrite slowwrite slowread slowfault meta \
     write read rq-read rq-write rq-flush rq-discard
 set -l phases total data io throttle journal admission flush lock freeze reclaim fs other runqueue queue device
@@ -19,6 +19,7 @@ complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a list -d '
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a histogram -d 'Show how waits are distributed'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a top -d 'Show who waits most, again and again'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a probes -d 'Show what is measured on this host'
+complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a metrics -d 'Print everything as Prometheus reads it'
 complete -c iolatctl -n "__fish_seen_subcommand_from status list histogram" -a '(__fish_iolatctl_units)' -d Unit
 
 complete -c iolatctl -s h -l help -d 'Show help'
