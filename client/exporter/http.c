@@ -27,6 +27,7 @@ struct Connection {
 
 /* One socket to listen on. */
 typedef struct Listener {
+        HttpServer *server;
         struct MHD_Daemon *mhd;
         sd_event_source *io;
         sd_event_source *timer;
@@ -38,6 +39,7 @@ struct HttpServer {
         Listener listeners[HTTP_SOCKETS_MAX];
         size_t n_listeners;
         Connection *connections;
+        uint64_t n_closed;
         sd_event_source *deadlines; /* on while there are connections */
         sd_event_source *idle;      /* on while there are none */
         uint64_t idle_us;
@@ -81,6 +83,7 @@ static Connection *connection_free(Connection *c) {
                 c->server->connections = c->next;
         if (c->next)
                 c->next->prev = c->prev;
+        c->server->n_closed++;
         if (!c->server->connections)
                 connections_changed(c->server);
         free(c);
@@ -255,9 +258,15 @@ static void on_log(void *userdata, const char *format, va_list ap) {
 
 static int listener_run(Listener *l) {
         MHD_UNSIGNED_LONG_LONG timeout_ms;
+        uint64_t n_closed;
 
-        if (MHD_run(l->mhd) != MHD_YES)
-                return log_error_errno(EIO, "Cannot serve HTTP: the library has failed.");
+        /* The library stops listening when there are too many connections. That some of them are gone is noticed at
+         * the end of a run, and listened again at the beginning of the next one. */
+        do {
+                n_closed = l->server->n_closed;
+                if (MHD_run(l->mhd) != MHD_YES)
+                        return log_error_errno(EIO, "Cannot serve HTTP: the library has failed.");
+        } while (l->server->n_closed != n_closed);
         if (MHD_get_timeout(l->mhd, &timeout_ms) == MHD_YES)
                 return set_timer(l->timer, timeout_ms * USEC_PER_MSEC);
 
@@ -276,6 +285,7 @@ static int listener_start(HttpServer *s, Listener *l, int fd) {
         const union MHD_DaemonInfo *info;
         int flags, r;
 
+        l->server = s;
         flags = fcntl(fd, F_GETFL);
         if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
                 return log_error_errno(errno, "Cannot use the socket: %m");
