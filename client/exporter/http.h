@@ -7,11 +7,11 @@
 #include "util.h"
 
 enum {
-        HTTP_SOCKETS_MAX = 4,     /* to listen on */
+        HTTP_SOCKETS_MAX = 4,      /* to listen on */
         HTTP_CONNECTIONS_MAX = 32, /* at once, on each of them; others wait */
-        HTTP_REQUEST_SEC = 5,     /* from the connection to the end of the request */
-        HTTP_RESPONSE_SEC = 30,   /* to take the response */
-        HTTP_MEMORY_MAX = 16384,  /* bytes of one request */
+        HTTP_REQUEST_SEC = 5,      /* from the connection to the end of the request */
+        HTTP_RESPONSE_SEC = 30,    /* to take the response */
+        HTTP_MEMORY_MAX = 16384,   /* bytes of one request */
 };
 
 /* Serves GET /metrics, one request a connection. */
