@@ -13,7 +13,7 @@ import time
 
 import harness
 from exporter import EXPORTER, Prometheus, exporter, free_port, need_exporter
-from harness import cases, check, equal, run, skip, start, stop, wait_for
+from harness import BUILD, cases, check, equal, run, skip, start, stop, wait_for
 from product import daemon, settled
 from rig import cgroup, ext4, workload
 
@@ -287,6 +287,16 @@ def test_no_socket(t):
     check(r.returncode == 1 and 'iolat-exporter.socket' in r.stderr, f'{r}')
     equal(run(EXPORTER, '--nonsense', check=False).returncode, 1, 'exit code')
     check('--exit-idle-time=' in run(EXPORTER, '--help').stdout, '--help')
+
+
+def test_hardening(t):
+    need_exporter()
+    if not shutil.which('systemd-analyze'):
+        skip('no systemd-analyze')
+    r = run('systemd-analyze', 'security', '--offline=true', '--no-pager', '--threshold=10',
+            BUILD / 'units/iolat-exporter.service', check=False)
+    exposure = re.search(r'exposure level for \S+: (\d+\.\d+)', r.stdout)
+    check(exposure and float(exposure[1]) <= 1.0 and r.returncode == 0, f'{r.stdout} {r.stderr}')
 
 
 def test_socket_activation(t):
