@@ -78,7 +78,8 @@ static inline void add_wait(struct task_op *t, u64 start, u64 end, u64 nested, u
         /* Without a free place the time stays in the phase around it, which is true as well, only less exact. */
         if (i >= INTERVALS_MAX)
                 return;
-        v = &t->interval[i & (INTERVALS_MAX - 1)]; /* older verifiers forget what was compared */
+        barrier_var(i); /* older verifiers forget what was compared */
+        v = &t->interval[i & (INTERVALS_MAX - 1)];
         v->start_ns = start;
         v->end_ns = end;
         v->own_ns = end - start > nested ? end - start - nested : 0;

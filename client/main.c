@@ -37,6 +37,7 @@ static const Verb verbs[] = {
         { "blame", 0, INT_MAX, verb_blame, VERB_RANGE },
         { "trace", 0, 1, verb_trace },
         { "probes", 0, 0, verb_probes },
+        { "metrics", 0, 0, verb_metrics },
 };
 
 enum {
@@ -71,6 +72,7 @@ static void help(void) {
                "  blame [UNIT...]        Show who made units wait\n"
                "  trace [UNIT]           Show operations as they end, and where their time went\n"
                "  probes                 Show what is measured on this host, and what is not\n"
+               "  metrics                Print everything as Prometheus reads it\n"
                "\n"
                "%sOptions:%s\n"
                "  -h --help              Show this help\n"

@@ -47,3 +47,4 @@ int verb_stalls(int argc, char **argv, const Options *o);
 int verb_blame(int argc, char **argv, const Options *o);
 int verb_trace(int argc, char **argv, const Options *o);
 int verb_probes(int argc, char **argv, const Options *o);
+int verb_metrics(int argc, char **argv, const Options *o);

@@ -13,6 +13,7 @@ static const Field manager_fields[] = {
         { "Lost", "lost", FIELD_NUMBER, offsetof(ManagerInfo, lost) },
         { "Since", "sinceRealtimeUSec", FIELD_NUMBER, offsetof(ManagerInfo, since_us) },
         { "HistorySince", NULL, FIELD_NUMBER, offsetof(ManagerInfo, history_since_us) },
+        { "MaxSeries", NULL, FIELD_NUMBER, offsetof(ManagerInfo, max_series) },
 };
 
 static const Field unit_fields[] = {
@@ -97,11 +98,24 @@ static int count_units(Query *q, size_t *ret) {
         return 0;
 }
 
-int query_manager(Query *q, ManagerInfo *ret) {
+int query_manager_properties(Query *q, ManagerInfo *ret) {
         _cleanup_(manager_info_clear) ManagerInfo i = {};
         int r;
 
         r = get_properties(q, BUS_PATH, BUS_INTERFACE_MANAGER, manager_fields, ELEMENTSOF(manager_fields), &i);
+        if (r < 0)
+                return r;
+        *ret = i;
+        i = (ManagerInfo){};
+
+        return 0;
+}
+
+int query_manager(Query *q, ManagerInfo *ret) {
+        _cleanup_(manager_info_clear) ManagerInfo i = {};
+        int r;
+
+        r = query_manager_properties(q, &i);
         if (r < 0)
                 return r;
         r = count_units(q, &i.n_units);

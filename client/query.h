@@ -40,9 +40,11 @@ typedef struct ManagerInfo {
         uint64_t lost;
         uint64_t since_us;
         uint64_t history_since_us; /* 0: there is none */
-        size_t n_units;
+        uint64_t max_series; /* 0: not told */
+        size_t n_units;      /* by query_manager() only */
 } ManagerInfo;
 
+int query_manager_properties(Query *q, ManagerInfo *ret);
 int query_manager(Query *q, ManagerInfo *ret);
 void manager_info_clear(ManagerInfo *i);
 

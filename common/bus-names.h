@@ -12,6 +12,11 @@
 #define BUS_ERROR_BAD_RANGE "org.iolat1.Error.BadRange"
 #define BUS_ERROR_TOO_MANY "org.iolat1.Error.TooMany"
 
+/* An element of ListHistograms(): unit, operation or kind, device, origin, errors, bytes, histograms. Each of these:
+ * phase or part, sum in ns, buckets. */
+#define BUS_METRIC_HISTOGRAM "stat"
+#define BUS_METRIC_SERIES "sssstta(" BUS_METRIC_HISTOGRAM ")"
+
 #define DEFAULT_RUNTIME_DIR "/run/iolat"
 #define PEER_SOCKET_NAME "bus"
 

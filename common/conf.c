@@ -162,6 +162,8 @@ static const Item items[] = {
         { "Stall", "AlertBurst", parse_number, FIELD(alert_burst), .default_value = "5", .min = 1, .max = 1000 },
         { "Stall", "AlertIntervalSec", parse_time, FIELD(alert_interval_ns), .default_value = "30s",
           .min = NSEC_PER_SEC, .max = DAY },
+        { "Metrics", "MaxSeries", parse_number, FIELD(max_series), .default_value = "20000", .min = 1000,
+          .max = 1000000 },
 };
 
 static int item_assign(const Item *item, Config *c, const char *value) {

@@ -29,6 +29,8 @@ typedef struct Config {
         uint64_t write_alert_ns;
         uint64_t alert_burst; /* alerts within an interval */
         uint64_t alert_interval_ns;
+        /* [Metrics] */
+        uint64_t max_series; /* time series that an exporter may make of the numbers */
 } Config;
 
 void config_init(Config *c);

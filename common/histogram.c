@@ -75,3 +75,9 @@ uint64_t hist_full_quantile(const struct hist_full *h, double q) {
 uint64_t hist_short_quantile(const struct hist_short *h, double q) {
         return quantile(h->bucket, BUCKETS_SHORT, bucket_short_upper, h->max_ns, q);
 }
+
+void hist_full_coarsen(const struct hist_full *h, uint64_t ret[static BUCKETS_SHORT]) {
+        memset(ret, 0, sizeof(ret[0]) * BUCKETS_SHORT);
+        for (unsigned i = 0; i < BUCKETS_FULL; i++)
+                ret[bucket_short(bucket_full_upper(i))] += h->bucket[i];
+}

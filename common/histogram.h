@@ -18,3 +18,6 @@ void rq_value_add(struct rq_value *dst, const struct rq_value *src);
  * within the buckets' own sum, which can be ahead of count while the kernel is counting. */
 uint64_t hist_full_quantile(const struct hist_full *h, double q);
 uint64_t hist_short_quantile(const struct hist_short *h, double q);
+
+/* The full form's numbers in the buckets of the short form, whose edges are edges of the full form, too. */
+void hist_full_coarsen(const struct hist_full *h, uint64_t ret[static BUCKETS_SHORT]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus-manager.h"
+#include "bus-metrics.h"
 #include "bus-names.h"
 #include "bus-row.h"
 #include "names.h"
@@ -399,6 +400,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Degraded", "b", property_degraded, 0, 0),
         SD_BUS_PROPERTY("Lost", "t", property_lost, 0, 0),
         SD_BUS_PROPERTY("Since", "t", property_since, 0, 0),
+        SD_BUS_PROPERTY("MaxSeries", "t", bus_property_max_series, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(so)", units), method_list_units,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetUnit", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", unit), method_get_unit,
@@ -412,6 +414,9 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("GetHistogram", SD_BUS_ARGS("s", unit, "s", op, "s", phase, "s", device),
                                 SD_BUS_RESULT("a(tt)", buckets), method_get_histogram,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListHistograms", SD_BUS_ARGS("t", cursor, "u", limit),
+                                SD_BUS_RESULT("a(" BUS_METRIC_SERIES ")", series, "t", nextCursor),
+                                bus_method_list_histograms, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListStalls", SD_BUS_ARGS("t", sinceUSec, "u", limit),
                                 SD_BUS_RESULT("aa{sv}", stalls), method_list_stalls, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetBlame", SD_BUS_ARGS("s", unit, "t", sinceUSec, "t", untilUSec),

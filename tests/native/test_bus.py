@@ -15,9 +15,10 @@ from rig import base_dir, bpffs, cgroup, ext4, workload
 METHODS = {
     'ListUnits': ('', 'a(so)'), 'GetUnit': ('s', 'o'), 'GetUnitByPID': ('u', 'o'),
     'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
-    'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListBlindSpots': ('', 'a(ss)'),
+    'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListHistograms': ('tu', 'a(sssstta(stat))t'),
+    'ListBlindSpots': ('', 'a(ss)'),
 }
-PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't'}
+PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't', 'MaxSeries': 't'}
 MANAGER = 'org.iolat1.Manager'
 
 

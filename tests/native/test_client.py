@@ -51,7 +51,7 @@ def verbs(rig):
         'list as JSON': ['list', '--json=short'], 'list as pretty JSON': ['list', '--json=pretty'],
         'status': ['status'], 'status of a unit': ['status', rig.unit], 'status of nothing': ['status', 'no.service'],
         'histogram': ['histogram', rig.unit], 'top': ['top', '-n', '1'], 'probes': ['probes'], 'help': ['--help'],
-        'version': ['--version'], 'bad verb': ['nonsense'],
+        'version': ['--version'], 'metrics': ['metrics'], 'bad verb': ['nonsense'],
         'stalls': ['stalls'], 'stalls of a unit': ['stalls', rig.unit, '-n', '1'],
         'stalls as JSON': ['stalls', '--json=short'], 'blame': ['blame'], 'blame of a unit': ['blame', rig.unit, '-a'],
         'blame as JSON': ['blame', '--json=pretty'], 'list of a time': ['list', '--since=-1h'],
@@ -62,7 +62,7 @@ def verbs(rig):
 
 
 VERBS = ('list', 'list of a unit', 'list by device', 'list as JSON', 'list as pretty JSON', 'status',
-         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'help', 'version', 'bad verb', 'stalls',
+         'status of a unit', 'status of nothing', 'histogram', 'top', 'probes', 'metrics', 'help', 'version', 'bad verb', 'stalls',
          'stalls of a unit', 'stalls as JSON', 'blame', 'blame of a unit', 'blame as JSON', 'list of a time',
          'status of a time', 'follow', 'follow as JSON', 'trace', 'trace of a unit')
 ENDLESS = ('follow', 'follow as JSON', 'trace', 'trace of a unit')  # these may also print nothing

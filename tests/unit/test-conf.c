@@ -75,6 +75,7 @@ static void check_defaults(const Config *c) {
         assert_int_equal(c->write_alert_ns, NSEC_PER_SEC);
         assert_int_equal(c->alert_burst, 5);
         assert_int_equal(c->alert_interval_ns, 30 * NSEC_PER_SEC);
+        assert_int_equal(c->max_series, 20000);
 }
 
 static void test_defaults(void **state) {
@@ -94,7 +95,7 @@ static void test_all_keys(void **state) {
 
         c = load_text("# comment\n; comment\n  # comment\n\n[Daemon]\nTier=tracepoint\nMaxUnits=100\n\n"
                       "[Stall]\n  FsyncRecordSec=1ms\nFsyncAlertSec = 1min 30s \nWriteRecordSec=250ms\n"
-                      "WriteAlertSec=infinity\nAlertBurst=7\r\nAlertIntervalSec=2min");
+                      "WriteAlertSec=infinity\nAlertBurst=7\r\nAlertIntervalSec=2min\n[Metrics]\nMaxSeries=1000");
         assert_int_equal(n_messages, 0);
         assert_int_equal(c.tier, CONFIG_TIER_TRACEPOINT);
         assert_int_equal(c.max_units, 100);
@@ -104,6 +105,7 @@ static void test_all_keys(void **state) {
         assert_true(c.write_alert_ns == TIMESPAN_INFINITY);
         assert_int_equal(c.alert_burst, 7);
         assert_int_equal(c.alert_interval_ns, 120 * NSEC_PER_SEC);
+        assert_int_equal(c.max_series, 1000);
 }
 
 static void test_main_file_precedence(void **state) {

@@ -174,9 +174,34 @@ static void test_add(void **state) {
         assert_memory_equal(&b, &both, sizeof(both));
 }
 
+/* What is counted in the full form and coarsened is what the short form would have counted. */
+static void test_coarsen(void **state) {
+        struct hist_full f = {};
+        struct hist_short s = {};
+        uint64_t coarse[BUCKETS_SHORT];
+        uint64_t seed = 11;
+
+        for (size_t i = 0; i < 5000; i++) {
+                uint64_t v = dist_log_uniform(&seed, i);
+
+                full_record(&f, v);
+                short_record(&s, v);
+        }
+        for (unsigned k = 0; k <= BUCKET_MAX_LOG2 + 1; k++)
+                for (int d = -1; d <= 1; d++) {
+                        full_record(&f, (UINT64_C(1) << k) + d);
+                        short_record(&s, (UINT64_C(1) << k) + d);
+                }
+
+        hist_full_coarsen(&f, coarse);
+        for (size_t i = 0; i < BUCKETS_SHORT; i++)
+                assert_int_equal(coarse[i], s.bucket[i]);
+}
+
 DEFINE_TEST_MAIN(
         cmocka_unit_test(test_quantiles),
         cmocka_unit_test(test_stalls_are_seen),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_coarsen),
 )

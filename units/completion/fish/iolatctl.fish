@@ -2,7 +2,7 @@
 #
 # This file is part of iolat.
 
-set -l commands status list histogram top stalls blame trace probes
+set -l commands status list histogram top stalls blame trace probes metrics
 set -l ops fsync fdatasync sync syncfs syncrange msync syncwrite dread dwrite slowwrite slowread slowfault meta \
     write read rq-read rq-write rq-flush rq-discard writeback
 set -l phases total data io throttle journal admission flush lock freeze reclaim fs other runqueue queue device \
@@ -23,6 +23,7 @@ complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a stalls -d
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a blame -d 'Show who made units wait'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a trace -d 'Show operations as they end'
 complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a probes -d 'Show what is measured on this host'
+complete -c iolatctl -n "not __fish_seen_subcommand_from $commands" -a metrics -d 'Print everything as Prometheus reads it'
 complete -c iolatctl -n "__fish_seen_subcommand_from status list histogram stalls blame trace" -a '(__fish_iolatctl_units)' -d Unit
 
 complete -c iolatctl -s h -l help -d 'Show help'
