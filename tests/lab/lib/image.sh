@@ -15,12 +15,12 @@ image_packages() {
     echo systemd systemd-sysv dbus mount kmod util-linux procps python3 jq strace
     echo fio xfsprogs btrfs-progs e2fsprogs dmsetup fuse3 cryptsetup-bin
     echo postgresql
-    echo libbpf1 libjson-c5 libinih1 liburing2 libcap2 libncurses6
+    echo libbpf1 libjson-c5 libinih1 liburing2 libcap2 libncursesw6
     case $suite in
     bookworm)
-        echo libelf1 libaio1 ;;
+        echo libelf1 libaio1 libmicrohttpd12 ;;
     *)
-        echo libelf1t64 libaio1t64 ;;
+        echo libelf1t64 libaio1t64 libmicrohttpd12t64 ;;
     esac
     case $1 in
     vm-*)
