@@ -93,8 +93,14 @@ static size_t first_of_transaction(const HandleEntry *handles, size_t n, uint32_
         return low;
 }
 
-/* The rule for who filled a transaction. Not the blocks: a block that several change is charged to the first of them,
- * so that two that do the same do not get the same (inode tables, bitmaps, directories). */
+/* The rule for who filled a transaction. Not the blocks that were changed: one that several change is charged to the
+ * first of them, so that two that do the same do not get the same (inode tables, bitmaps, directories). And not the
+ * number of handles: a small write to a file is one, and so is the creation of a file, which costs far more. Where both
+ * do the same this weight and the handles agree; where not it comes closer to how much longer the wait got. */
+static uint64_t by_requested_blocks(const struct handle_value *v) {
+        return v->requested_blocks;
+}
+
 static uint64_t by_handles(const struct handle_value *v) {
         return v->handles;
 }
@@ -137,7 +143,9 @@ static size_t weigh(const HandleEntry *handles, size_t n_handles, uint32_t dev, 
 
 size_t transaction_owners(const HandleEntry *handles, size_t n_handles, uint32_t dev, uint32_t tid,
                           OwnerWeight ret[static BLAME_CULPRITS_MAX]) {
-        return weigh(handles, n_handles, dev, tid, by_handles, ret);
+        size_t n = weigh(handles, n_handles, dev, tid, by_requested_blocks, ret);
+
+        return n > 0 ? n : weigh(handles, n_handles, dev, tid, by_handles, ret);
 }
 
 typedef struct Rule {
@@ -145,14 +153,18 @@ typedef struct Rule {
         uint8_t name;
 } Rule;
 
+enum { RULES_MAX = 3 };
+
+#define WHO_FILLED_IT { by_requested_blocks, BLAME_BY_REQUESTED_BLOCKS }, { by_handles, BLAME_BY_HANDLES }
+
 /* For each step what is tried, in that order. */
-static const Rule rules[_STEP_MAX][2] = {
-        [STEP_PREVIOUS] = { { by_handles, BLAME_BY_HANDLES } },
-        [STEP_LOCKED] = { { by_late_handle, BLAME_BY_LATE_HANDLE }, { by_handles, BLAME_BY_HANDLES } },
+static const Rule rules[_STEP_MAX][RULES_MAX] = {
+        [STEP_PREVIOUS] = { WHO_FILLED_IT },
+        [STEP_LOCKED] = { { by_late_handle, BLAME_BY_LATE_HANDLE }, WHO_FILLED_IT },
         [STEP_FLUSHING] = { { by_ordered_wait, BLAME_BY_ORDERED_WAIT } },
-        [STEP_LOG] = { { by_handles, BLAME_BY_HANDLES } },
-        [STEP_RECORD] = { { by_handles, BLAME_BY_HANDLES } },
-        [STEP_CHECKPOINT] = { { by_handles, BLAME_BY_HANDLES } },
+        [STEP_LOG] = { WHO_FILLED_IT },
+        [STEP_RECORD] = { WHO_FILLED_IT },
+        [STEP_CHECKPOINT] = { WHO_FILLED_IT },
 };
 
 static int blame_step(const WaitEntry *wait, int step, const HandleEntry *handles, size_t n_handles,
@@ -167,7 +179,7 @@ static int blame_step(const WaitEntry *wait, int step, const HandleEntry *handle
         uint32_t tid = step == STEP_PREVIOUS ? wait->key.tid - 1 : wait->key.tid;
         OwnerWeight culprits[BLAME_CULPRITS_MAX];
 
-        for (size_t i = 0; i < ELEMENTSOF(rules[step]) && rules[step][i].weight; i++) {
+        for (size_t i = 0; i < RULES_MAX && rules[step][i].weight; i++) {
                 size_t n = weigh(handles, n_handles, wait->key.dev, tid, rules[step][i].weight, culprits);
 
                 if (n == 0)

@@ -336,6 +336,7 @@ size_t blame_size(const Blame *b) {
 
 const char *blame_weight_to_string(int weight) {
         static const char *const table[_BLAME_BY_MAX] = {
+                [BLAME_BY_REQUESTED_BLOCKS] = "requested-blocks",
                 [BLAME_BY_HANDLES] = "handles",
                 [BLAME_BY_LATE_HANDLE] = "late-handle",
                 [BLAME_BY_ORDERED_WAIT] = "ordered-wait",

@@ -14,14 +14,15 @@ enum {
 
 /* By what a wait was divided among the culprits. */
 enum blame_weight {
-        BLAME_BY_HANDLES,        /* how many handles of the transaction they closed */
-        BLAME_BY_LATE_HANDLE,    /* how long their handles held up the commit */
-        BLAME_BY_ORDERED_WAIT,   /* how long the commit waited for the data of their files */
-        BLAME_BY_TRANSACTIONS,   /* the journal is to blame, and who filled it is not known */
-        BLAME_BY_BUSY_TIME,      /* how long the device had their requests */
+        BLAME_BY_REQUESTED_BLOCKS, /* how many blocks their handles of the transaction could have changed */
+        BLAME_BY_HANDLES,          /* how many handles of the transaction they closed */
+        BLAME_BY_LATE_HANDLE,      /* how long their handles held up the commit */
+        BLAME_BY_ORDERED_WAIT,     /* how long the commit waited for the data of their files */
+        BLAME_BY_TRANSACTIONS,     /* the journal is to blame, and who filled it is not known */
+        BLAME_BY_BUSY_TIME,        /* how long the device had their requests */
         BLAME_BY_WRITTEN_BYTES,
-        BLAME_BY_LOCK_HOLDER,    /* the one who held the lock */
-        BLAME_BY_FAST_COMMIT,    /* the one who ran the fast commit */
+        BLAME_BY_LOCK_HOLDER,      /* the one who held the lock */
+        BLAME_BY_FAST_COMMIT,      /* the one who ran the fast commit */
         _BLAME_BY_MAX,
 };
 

@@ -42,8 +42,11 @@ static uint64_t step_sum(const Parts *p, int step) {
         return ns;
 }
 
-static HandleEntry handle(uint32_t tid, uint64_t owner, uint64_t handles) {
-        return (HandleEntry){ .key = { DEV, tid, owner }, .value = { .handles = handles, .dirtied_blocks = 1 } };
+static HandleEntry handle(uint32_t tid, uint64_t owner, uint64_t requested) {
+        return (HandleEntry){
+                .key = { DEV, tid, owner },
+                .value = { .handles = 1, .requested_blocks = requested, .dirtied_blocks = 1 },
+        };
 }
 
 static void blame(uint32_t tid, int step, uint64_t ns, HandleEntry *handles, size_t n, Parts *ret) {
@@ -56,23 +59,39 @@ static void blame(uint32_t tid, int step, uint64_t ns, HandleEntry *handles, siz
         assert_int_equal(step_sum(ret, step), ns);
 }
 
-static void test_handles_of_the_transaction(void **state) {
+static void test_who_is_in_the_transaction(void **state) {
         HandleEntry h[] = { handle(5, A, 100), handle(5, B, 300), handle(6, A, 1), handle(4, B, 1), handle(5, A, 100) };
         Parts p;
 
         h[3].key.dev = DEV + 1;
         for (int step = STEP_LOG; step <= STEP_CHECKPOINT; step++) {
                 blame(5, step, 1000, h, ELEMENTSOF(h), &p);
-                assert_int_equal(part_of(&p, step, A, BLAME_BY_HANDLES), 250);
-                assert_int_equal(part_of(&p, step, B, BLAME_BY_HANDLES), 750);
+                assert_int_equal(part_of(&p, step, A, BLAME_BY_REQUESTED_BLOCKS), 250);
+                assert_int_equal(part_of(&p, step, B, BLAME_BY_REQUESTED_BLOCKS), 750);
         }
         blame(6, STEP_PREVIOUS, 1000, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_PREVIOUS, B, BLAME_BY_HANDLES), 750);
+        assert_int_equal(part_of(&p, STEP_PREVIOUS, B, BLAME_BY_REQUESTED_BLOCKS), 750);
         blame(6, STEP_LOG, 1000, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_HANDLES), 1000);
+        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_REQUESTED_BLOCKS), 1000);
         /* Before it there is one of another device only. */
         blame(5, STEP_PREVIOUS, 1000, h, ELEMENTSOF(h), &p);
         assert_int_equal(part_of(&p, STEP_PREVIOUS, OWNER_KERNEL, BLAME_BY_TRANSACTIONS), 1000);
+}
+
+static void test_no_blocks_requested(void **state) {
+        HandleEntry h[] = { handle(5, A, 0), handle(5, B, 0) };
+        OwnerWeight w[BLAME_CULPRITS_MAX];
+        Parts p;
+
+        h[0].value.handles = 4;
+        blame(5, STEP_LOG, 10, h, ELEMENTSOF(h), &p);
+        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_HANDLES), 8);
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_HANDLES), 2);
+        assert_int_equal(transaction_owners(h, ELEMENTSOF(h), DEV, 5, w), 2);
+        assert_int_equal(w[0].owner, A);
+        h[1].value.requested_blocks = 1;
+        blame(5, STEP_LOG, 10, h, ELEMENTSOF(h), &p);
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 10);
 }
 
 static void test_tid_wraps(void **state) {
@@ -80,7 +99,7 @@ static void test_tid_wraps(void **state) {
         Parts p;
 
         blame(0, STEP_PREVIOUS, 10, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_PREVIOUS, A, BLAME_BY_HANDLES), 10);
+        assert_int_equal(part_of(&p, STEP_PREVIOUS, A, BLAME_BY_REQUESTED_BLOCKS), 10);
 }
 
 static void test_late_handles(void **state) {
@@ -88,14 +107,14 @@ static void test_late_handles(void **state) {
         Parts p;
 
         blame(5, STEP_LOCKED, 1001, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOCKED, A, BLAME_BY_HANDLES), 1000);
-        assert_int_equal(part_of(&p, STEP_LOCKED, B, BLAME_BY_HANDLES), 1);
+        assert_int_equal(part_of(&p, STEP_LOCKED, A, BLAME_BY_REQUESTED_BLOCKS), 1000);
+        assert_int_equal(part_of(&p, STEP_LOCKED, B, BLAME_BY_REQUESTED_BLOCKS), 1);
         h[1].value.late_ns = 5;
         blame(5, STEP_LOCKED, 1001, h, ELEMENTSOF(h), &p);
         assert_int_equal(part_of(&p, STEP_LOCKED, B, BLAME_BY_LATE_HANDLE), 1001);
         /* Only for that step. */
         blame(5, STEP_LOG, 1001, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_HANDLES), 1000);
+        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_REQUESTED_BLOCKS), 1000);
 }
 
 static void test_ordered_data(void **state) {
@@ -114,9 +133,9 @@ static void test_kernel_threads(void **state) {
         Parts p;
 
         blame(5, STEP_LOG, 10, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_HANDLES), 10);
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 10);
         blame(6, STEP_LOG, 10, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, OWNER_KERNEL, BLAME_BY_HANDLES), 10);
+        assert_int_equal(part_of(&p, STEP_LOG, OWNER_KERNEL, BLAME_BY_REQUESTED_BLOCKS), 10);
 }
 
 static void test_rest_goes_to_the_largest(void **state) {
@@ -124,10 +143,10 @@ static void test_rest_goes_to_the_largest(void **state) {
         Parts p;
 
         blame(5, STEP_LOG, 4, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_HANDLES), 4); /* all others round to 0 */
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 4); /* all others round to 0 */
         blame(5, STEP_LOG, 9, h, ELEMENTSOF(h), &p);
-        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_HANDLES), 1);
-        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_HANDLES), 6);
+        assert_int_equal(part_of(&p, STEP_LOG, A, BLAME_BY_REQUESTED_BLOCKS), 1);
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 6);
         blame(5, STEP_LOG, UINT64_MAX, h, ELEMENTSOF(h), &p);
 }
 
@@ -144,9 +163,9 @@ static void test_many_owners(void **state) {
         }
         blame(5, STEP_LOG, total, h, N, &p);
         assert_int_equal(p.n, BLAME_CULPRITS_MAX);
-        assert_int_equal(part_of(&p, STEP_LOG, 1000 + N - 1, BLAME_BY_HANDLES), N);
-        assert_true(part_of(&p, STEP_LOG, OWNER_OTHERS, BLAME_BY_HANDLES) > 0);
-        assert_int_equal(part_of(&p, STEP_LOG, 1000, BLAME_BY_HANDLES), 0);
+        assert_int_equal(part_of(&p, STEP_LOG, 1000 + N - 1, BLAME_BY_REQUESTED_BLOCKS), N);
+        assert_true(part_of(&p, STEP_LOG, OWNER_OTHERS, BLAME_BY_REQUESTED_BLOCKS) > 0);
+        assert_int_equal(part_of(&p, STEP_LOG, 1000, BLAME_BY_REQUESTED_BLOCKS), 0);
 }
 
 static void test_all_steps_at_once(void **state) {
@@ -186,7 +205,8 @@ static void test_transaction_owners(void **state) {
 }
 
 DEFINE_TEST_MAIN(
-        cmocka_unit_test(test_handles_of_the_transaction),
+        cmocka_unit_test(test_who_is_in_the_transaction),
+        cmocka_unit_test(test_no_blocks_requested),
         cmocka_unit_test(test_tid_wraps),
         cmocka_unit_test(test_late_handles),
         cmocka_unit_test(test_ordered_data),
