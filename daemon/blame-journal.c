@@ -120,14 +120,18 @@ typedef uint64_t (*weight_function)(const struct handle_value *v);
  * would be hidden behind the (kernel) that works for it, and shares would depend on which kernel tells owners. */
 static size_t weigh(const HandleEntry *handles, size_t n_handles, uint32_t dev, uint32_t tid, weight_function weight,
                     OwnerWeight ret[static BLAME_CULPRITS_MAX]) {
+        size_t first = first_of_transaction(handles, n_handles, dev, tid), last, n = 0;
         OwnerWeight all[OWNERS_OF_TRANSACTION_MAX];
-        uint64_t kernel = 0;
-        size_t n = 0, i;
+        uint64_t kernel = 0, newest = 0;
 
-        for (i = first_of_transaction(handles, n_handles, dev, tid);
-             i < n_handles && handles[i].key.dev == dev && handles[i].key.tid == tid; i++) {
+        for (last = first; last < n_handles && handles[last].key.dev == dev && handles[last].key.tid == tid; last++)
+                newest = MAX(newest, (uint64_t) handles[last].value.started);
+        for (size_t i = first; i < last; i++) {
                 uint64_t w = weight(&handles[i].value);
 
+                /* Of an earlier filesystem on that device, whose journal had the same number. */
+                if (handles[i].value.started && handles[i].value.started != newest)
+                        continue;
                 if (handles[i].key.owner == OWNER_KERNEL)
                         kernel = w;
                 else if (w > 0 && n < OWNERS_OF_TRANSACTION_MAX)

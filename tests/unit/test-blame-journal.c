@@ -94,6 +94,18 @@ static void test_no_blocks_requested(void **state) {
         assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 10);
 }
 
+static void test_journal_made_anew(void **state) {
+        HandleEntry h[] = { handle(5, A, 100), handle(5, B, 1), handle(5, OWNER_KERNEL, 7) };
+        Parts p;
+
+        h[0].value.started = 1000;
+        h[1].value.started = 2000;
+        h[2].value.started = 1000;
+        blame(5, STEP_LOG, 10, h, ELEMENTSOF(h), &p);
+        assert_int_equal(p.n, 1);
+        assert_int_equal(part_of(&p, STEP_LOG, B, BLAME_BY_REQUESTED_BLOCKS), 10);
+}
+
 static void test_tid_wraps(void **state) {
         HandleEntry h[] = { handle(UINT32_MAX, A, 1), handle(0, B, 1) };
         Parts p;
@@ -207,6 +219,7 @@ static void test_transaction_owners(void **state) {
 DEFINE_TEST_MAIN(
         cmocka_unit_test(test_who_is_in_the_transaction),
         cmocka_unit_test(test_no_blocks_requested),
+        cmocka_unit_test(test_journal_made_anew),
         cmocka_unit_test(test_tid_wraps),
         cmocka_unit_test(test_late_handles),
         cmocka_unit_test(test_ordered_data),
