@@ -3,15 +3,16 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 
 import harness
 from blame import blame_rows, blamed, share
-from harness import check, equal, run, skip, wait_for
-from product import daemon, settled
-from rig import cgroup, ext4, finish, numbers, release, slow_ext4, start_workload, workload
+from harness import SHM, check, equal, run, skip, wait_for
+from product import PROBES, daemon, settled
+from rig import Disk, cgroup, ext4, finish, numbers, release, slow_ext4, start_workload, workload
 
 CHANGER = pathlib.Path(__file__).with_name('changer.py')
 
@@ -155,19 +156,32 @@ def test_ten_to_one(t):
     check(sums[a] >= total * 0.75, f'{sums[a]} of {total}')
 
 
+def mkfs_and_mount(t, node):
+    run('mkfs.ext4', '-q', '-F', '-J', 'size=16', '-E', 'lazy_itable_init=0,lazy_journal_init=0', node)
+    mount_point = t.directory('mnt')
+    run('mount', '-t', 'ext4', node, mount_point)
+    return Disk(node, mount_point)
+
+
 def test_journal_made_anew(t):
     """A new file system on the same device counts its transactions from 1 again: who was in the old ones is not blamed."""
-    d, old, new = t.rig.daemon, set(), set()
-    for units in (old, new):
-        with ext4() as disk:
+    d, image = t.rig.daemon, t.directory('image', SHM) / 'image'
+    with open(image, 'wb') as f:
+        f.truncate(256 << 20)
+    node = run('losetup', '--find', '--show', image).stdout.strip()
+    t.defer(run, 'losetup', '--detach', node)
+    seen = []
+    for _ in range(2):
+        disk = mkfs_and_mount(t, node)
+        try:
             culprit = Changer(t, disk, 300)
             unit, _ = beside(t, disk, culprit, count=40)
-            units |= {unit, culprit.unit, disk.device}
-            rows = blame_of(d, unit)
-    if not {u for u in old & new if ':' in u}:
-        skip('the second file system got another device')
-    strangers = {c: ns for c, ns in journal_blame(rows, unit).items() if c in old}
-    equal(strangers, {}, f'blame of those on the device before: {rows}')
+        finally:
+            run('umount', disk.mount_point)
+        rows = journal_blame(blame_of(d, unit), unit)
+        check(culprit.unit in rows, f'the culprit is not blamed: {rows}')
+        check(not set(seen) & set(rows), f'those on the device before are blamed: {rows}')
+        seen += [unit, culprit.unit]
 
 
 def test_one_to_one(t):
@@ -237,6 +251,57 @@ def test_kill_in_the_middle(t):
     counted = sum(r['sumNSec'] for r in d.rows(group.unit, op='fsync', phase='data'))
     check(estimated < counted, f'{estimated} of {counted} is estimated, though half was before the restart')
     equal(d.process.poll(), None, 'exit code of iolatd')
+
+
+def test_new_generation(t):
+    """The iterators of the new programs are found within two seconds, and go on from the same numbers."""
+    d, disk = t.enter(daemon(t)), t.enter(ext4())
+    group = t.enter(cgroup('victim.service'))
+    workload('fsync', disk.path('f'), group, count=50, write=4096, pattern='append')
+    run(PROBES, 'load', '--force', f'--bpffs={d.bpffs}')
+    time.sleep(2.5)
+    workload('fsync', disk.path('f'), group, count=50, write=4096, pattern='append')
+
+    def data():
+        return (sum(blamed(blame_rows(d, group.unit), phase='data').values()),
+                sum(r['sumNSec'] for r in d.rows(group.unit, op='fsync', phase='data')))
+    wait_for(lambda: data()[0] == data()[1] > 0, 5, 'blame of all data waits, before and after')
+    check(blame_of(d, group.unit), 'nobody is blamed')
+
+
+def ticks_of(lines):
+    """What the daemon asks the kernel for in each tick, from the first iterator on."""
+    tick = None
+    for line in lines:
+        if 'changed_ops' in line:
+            tick = []
+        if 'epoll_wait' in line and tick:
+            yield tick
+            tick = None
+        if tick is not None:
+            tick.append(line)
+
+
+def test_idle(t):
+    """A second in which nothing happens costs two readings of nothing and two looks into empty maps."""
+    if not shutil.which('strace'):
+        skip('no strace')
+    d = t.enter(daemon(t))
+    out = d.directory / 'strace'
+    run('timeout', '--signal=INT', '12', 'strace', '-q', '-o', out, '-p', d.process.pid, check=False)
+    idle = 0
+    for tick in ticks_of(out.read_text().splitlines()):
+        reads = [line for line in tick if line.startswith('read(')]
+        if len(reads) != 2 or any('""' not in line for line in reads):
+            continue  # the rest of the machine did something
+        if any(line.startswith('bpf(') and 'ENOENT' not in line for line in tick):
+            continue
+        calls = [line.split('(')[0] for line in tick if not line.startswith(('timerfd', 'gettid'))]  # the event loop's
+        equal(calls, ['openat', 'read', 'close', 'openat', 'read', 'close', 'bpf', 'bpf'], 'what an idle tick does')
+        idle += 1
+    if idle == 0:
+        skip('the machine is never idle')
+    check(d.resident_bytes() <= 8 << 20, f'{d.resident_bytes()} bytes resident')
 
 
 def test_full_map_of_waits_is_a_loss(t):
