@@ -38,8 +38,8 @@ static int array_add(Array *a, const void *item) {
 
 typedef int (*element_callback)(const void *key, const void *value, void *userdata);
 
-/* Reads all elements, or takes them out: each is read and removed in one step, so what is added to it meanwhile is in it
- * or in its successor. */
+/* Reads all elements, or takes them out: each is read and removed in one step, so what is added to it meanwhile is in
+ * it or in its successor. */
 static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool take, element_callback callback,
                               void *userdata) {
         _cleanup_free_ char *keys = calloc(BATCH, key_size), *values = calloc(BATCH, value_size);
@@ -184,8 +184,8 @@ int blame_maps_read_handles(int fd, handle_wanted_callback wanted, void *userdat
         };
         int r;
 
-        r = foreach_in_batches(fd, sizeof(struct handle_key), sizeof(struct handle_value), /* take= */ false, add_handle,
-                               &h);
+        r = foreach_in_batches(fd, sizeof(struct handle_key), sizeof(struct handle_value), /* take= */ false,
+                               add_handle, &h);
         if (r < 0 && r != -ENOMEM) {
                 h.array.n = 0;
                 r = maps_foreach_key(fd, look_up_handle, &h);

@@ -18,7 +18,8 @@ enum {
         RQ_VALUES = (sizeof(struct changed_rq) - sizeof(struct rq_key)) / sizeof(uint64_t),
 };
 _Static_assert(sizeof(struct op_key) == KEY_TABLE_KEY_SIZE && sizeof(struct rq_key) == KEY_TABLE_KEY_SIZE, "keys");
-_Static_assert((int) OP_VALUES <= (int) KEY_TABLE_VALUES_MAX && (int) RQ_VALUES <= (int) KEY_TABLE_VALUES_MAX, "values");
+_Static_assert((int) OP_VALUES <= (int) KEY_TABLE_VALUES_MAX, "numbers of operations");
+_Static_assert((int) RQ_VALUES <= (int) KEY_TABLE_VALUES_MAX, "numbers of requests");
 
 struct Changes {
         Maps *maps;

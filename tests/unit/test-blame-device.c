@@ -3,7 +3,8 @@
 #include "test.h"
 
 /* 1 is a disk, 2 a partition of it; 10 lies upon 2 and on disk 3; 11 lies upon 10; 20 upon itself. */
-enum { DISK = 1, PARTITION = 2, OTHER_DISK = 3, MAPPED = 10, MAPPED_TWICE = 11, LOOP = 20, VICTIM = 100, A = 200, B = 300 };
+enum { DISK = 1, PARTITION = 2, OTHER_DISK = 3, MAPPED = 10, MAPPED_TWICE = 11, LOOP = 20 };
+enum { VICTIM = 100, A = 200, B = 300 };
 
 static int block(uint32_t dev, BlockDevice *ret, void *userdata) {
         switch (dev) {
@@ -154,7 +155,8 @@ static void test_long_operations(void **state) {
 
 static void test_queue(void **state) {
         _cleanup_(device_blame_freep) DeviceBlame *d = new_blame();
-        struct changed_rq q = { .key = { .owner = VICTIM, .dev = DISK }, .count = 2, .queue_ns = 1000, .device_ns = 25 };
+        struct changed_rq q = { .key = { .owner = VICTIM, .dev = DISK }, .count = 2, .queue_ns = 1000,
+                                .device_ns = 25 };
         Got g = { .culprit = A, .phase = BLAME_QUEUE };
 
         request(d, A, DISK, RQ_WRITE, 75, 0);
