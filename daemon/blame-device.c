@@ -7,6 +7,7 @@ enum {
         DISKS_BELOW_MAX = 64, /* that one device lies upon in the end */
         LEVELS_MAX = 8,       /* device mapper upon md upon ... */
         SHARES_MAX = 128,     /* remembered within one tick */
+        NAMED_MAX = 16,       /* culprits for one device, so that a thousand victims need not be divided by a thousand */
 };
 
 enum { VALUE_BUSY, VALUE_WRITTEN, _VALUE_MAX };
@@ -15,6 +16,7 @@ typedef struct UsageKey {
         uint64_t owner;
         uint64_t dev;
 } UsageKey;
+_Static_assert((int) NAMED_MAX <= (int) BLAME_CULPRITS_MAX, "shares can be divided");
 _Static_assert(sizeof(UsageKey) == KEY_TABLE_KEY_SIZE, "key of usage");
 
 /* Who used a device in the last ticks, in one of the two ways. */
@@ -22,7 +24,7 @@ typedef struct Shares {
         uint32_t dev;
         unsigned ticks;
         int value;
-        OwnerWeight owners[BLAME_CULPRITS_MAX];
+        OwnerWeight owners[NAMED_MAX];
         size_t n;
 } Shares;
 
@@ -194,7 +196,7 @@ static int compute_shares(DeviceBlame *d, Shares *s) {
 
                 all[i] = (OwnerWeight){ k->owner, *sum };
         }
-        s->n = owner_weights_sort(all, n, BLAME_CULPRITS_MAX);
+        s->n = owner_weights_sort(all, n, NAMED_MAX);
         memcpy(s->owners, all, s->n * sizeof(all[0]));
 
         return 0;
