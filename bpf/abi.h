@@ -301,6 +301,8 @@ struct handle_key {
 };
 
 struct handle_value {
+        unsigned long long started; /* jiffies: tells transactions of the same number apart, of journals on the same
+                                     * device one after the other */
         unsigned long long handles;
         unsigned long long requested_blocks;
         unsigned long long dirtied_blocks;

@@ -178,6 +178,21 @@ int BPF_PROG(handle_inode, struct inode *inode) {
         return 0;
 }
 
+/* A file system that was made anew begins with the same numbers, and the map does not forget in time. */
+static inline void handle_begin(struct handle_value *v, struct task_struct *task) {
+        struct jbd2_journal_handle *handle = (void *) task->journal_info;
+        u64 started = BPF_CORE_READ(handle, h_transaction, t_start);
+
+        if (v->started == started)
+                return;
+        v->handles = 0;
+        v->requested_blocks = 0;
+        v->dirtied_blocks = 0;
+        v->late_ns = 0;
+        v->ordered_ns = 0;
+        v->started = started;
+}
+
 /* The handle is the last thing, or one of them, that a commit waits for: since when. */
 static inline u64 commit_waits_since(struct task_struct *task) {
         struct jbd2_journal_handle *handle = (void *) task->journal_info;
@@ -221,6 +236,7 @@ int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int lin
         v = handle_get(&key);
         if (!v)
                 return 0;
+        handle_begin(v, task);
         __sync_fetch_and_add(&v->handles, 1);
         if (requested > 0)
                 __sync_fetch_and_add(&v->requested_blocks, requested);

@@ -416,6 +416,7 @@ struct transaction_s {
         journal_t *t_journal;
         unsigned int t_tid;
         enum { T_RUNNING, T_LOCKED } t_state;
+        unsigned long t_start;
 };
 typedef struct transaction_s transaction_t;
 

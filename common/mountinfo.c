@@ -97,10 +97,14 @@ int mountinfo_parse_line(char *line, MountInfo *ret) {
         m.fs_type = next_field(&p);
         if (!m.fs_type)
                 return -EBADMSG;
+        m.source = next_field(&p);
+        if (!m.source) /* some text that is empty */
+                m.source = m.fs_type + strlen(m.fs_type);
 
         unescape(m.root);
         unescape(m.mount_point);
         unescape(m.fs_type);
+        unescape(m.source);
         *ret = m;
 
         return 0;

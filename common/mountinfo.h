@@ -9,6 +9,7 @@ typedef struct MountInfo {
         char *root;       /* which directory of the filesystem is mounted: "/" but for bind mounts and subvolumes */
         char *mount_point;
         char *fs_type;
+        char *source; /* what it says was mounted: a device node or any other text */
 } MountInfo;
 
 #define MOUNTINFO_PATH "/proc/self/mountinfo"

@@ -58,3 +58,21 @@ void shares_of(uint64_t total, const uint64_t *weights, size_t n, uint64_t *ret)
                         left--;
                 }
 }
+
+void shares_rest_to_largest(uint64_t total, const uint64_t *weights, size_t n, uint64_t *ret) {
+        size_t largest = 0;
+        uint64_t left = total;
+        u128 sum = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                sum += weights[i];
+                if (weights[i] > weights[largest])
+                        largest = i;
+        }
+        for (size_t i = 0; i < n; i++) {
+                ret[i] = sum == 0 ? 0 : (uint64_t) ((u128) total * weights[i] / sum);
+                left -= ret[i];
+        }
+        if (sum > 0)
+                ret[largest] += left;
+}

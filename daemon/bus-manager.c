@@ -1,49 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus-blame.h"
 #include "bus-manager.h"
 #include "bus-metrics.h"
 #include "bus-names.h"
+#include "bus-reply.h"
 #include "bus-row.h"
 #include "names.h"
-#include "text-escape.h"
-
-enum { QUOTED_MAX = 64 }; /* bytes of a caller's own words in an error that is sent to it */
-
-static const char *quoted(const char *s, char buf[static QUOTED_MAX]) {
-        return text_escape(s, /* controls= */ true, buf, QUOTED_MAX);
-}
-
-static int no_such_unit(sd_bus_error *reterr_error, const char *unit) {
-        char buf[QUOTED_MAX];
-
-        return sd_bus_error_setf(reterr_error, BUS_ERROR_NO_SUCH_UNIT, "Nothing is known of unit %s.",
-                                 quoted(unit, buf));
-}
-
-/* Method replies with one array: opened here, filled by a query, closed and sent by reply_send(). */
-static int reply_open(sd_bus_message *call, const char *contents, sd_bus_message **ret) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int r;
-
-        r = sd_bus_message_new_method_return(call, &m);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'a', contents);
-        if (r < 0)
-                return r;
-
-        *ret = TAKE_PTR(m);
-        return 0;
-}
-
-static int reply_send(sd_bus_message *m) {
-        int r;
-
-        r = sd_bus_message_close_container(m);
-        if (r < 0)
-                return r;
-
-        return sd_bus_send(NULL, m, NULL);
-}
 
 static int append_unit(const char *unit, void *userdata) {
         _cleanup_free_ char *path = NULL;
@@ -289,34 +251,6 @@ static int method_list_stalls(sd_bus_message *call, void *userdata, sd_bus_error
         return bus_call_with_uid(call, userdata, list_stalls, reterr_error);
 }
 
-static int method_get_blame(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        BusContext *c = userdata;
-        uint64_t since, until;
-        UnitSummary summary;
-        const char *unit;
-        int r;
-
-        r = sd_bus_message_read(call, "stt", &unit, &since, &until);
-        if (r < 0)
-                return r;
-        if (since > until)
-                return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "The end lies before the beginning.");
-        if (!isempty(unit)) { /* empty: all of them */
-                r = query_unit(c->manager, unit, &summary);
-                if (r == -ENOENT)
-                        return no_such_unit(reterr_error, unit);
-                if (r < 0)
-                        return r;
-        }
-
-        r = reply_open(call, "a{sv}", &reply);
-        if (r < 0)
-                return r;
-
-        return reply_send(reply);
-}
-
 static int append_probe(const ProbeRow *probe, void *userdata) {
         return bus_append_probe(userdata, probe);
 }
@@ -420,7 +354,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("ListStalls", SD_BUS_ARGS("t", sinceUSec, "u", limit),
                                 SD_BUS_RESULT("aa{sv}", stalls), method_list_stalls, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetBlame", SD_BUS_ARGS("s", unit, "t", sinceUSec, "t", untilUSec),
-                                SD_BUS_RESULT("aa{sv}", rows), method_get_blame, SD_BUS_VTABLE_UNPRIVILEGED),
+                                SD_BUS_RESULT("aa{sv}", rows), bus_method_get_blame, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListProbes", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", probes), method_list_probes,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListBlindSpots", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ss)", spots),

@@ -257,6 +257,34 @@ int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged) 
         return sd_bus_message_close_container(m);
 }
 
+int bus_append_blamed(sd_bus_message *m, const BlamedRow *row) {
+        const struct {
+                const char *key, *value;
+        } texts[] = {
+                { "victim", row->victim }, { "culprit", row->culprit },         { "phase", row->phase },
+                { "step", row->step },     { "mountPoint", row->mount_point }, { "weight", row->weight },
+        };
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                r = bus_append_text_entry(m, texts[i].key, texts[i].value);
+                if (r < 0)
+                        return r;
+        }
+        r = append_device_entry(m, row->dev);
+        if (r >= 0)
+                r = bus_append_u64_entry(m, "sumNSec", row->sum_ns);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "estimated", "b", (int) row->estimated);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
 int bus_append_probe(sd_bus_message *m, const ProbeRow *probe) {
         const struct {
                 const char *key, *value;

@@ -19,4 +19,5 @@ int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uin
 /* Append one a{sv} with the keys of DESIGN 6.3; what is not known is left out. Pid and comm only if privileged. */
 int bus_append_row(sd_bus_message *m, const Row *row);
 int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged);
+int bus_append_blamed(sd_bus_message *m, const BlamedRow *row);
 int bus_append_probe(sd_bus_message *m, const ProbeRow *probe);

@@ -13,6 +13,8 @@ enum {
         MINOR_MASK = (1 << MINOR_BITS) - 1,
 };
 
+#define BLOCK_AGE_MAX_NS (30 * NSEC_PER_SEC)
+
 typedef struct Filesystem {
         uint32_t dev;
         uint64_t gone; /* the load that did not find it any more; 0: mounted */
@@ -20,6 +22,7 @@ typedef struct Filesystem {
         size_t order;  /* of its line in the table */
         char *fs_type;
         char *mount_point;
+        char *source;
 } Filesystem;
 
 typedef struct FilesystemArray {
@@ -34,6 +37,14 @@ typedef struct Disk {
         char *name;         /* NULL: unknown */
 } Disk;
 
+typedef struct Block {
+        uint32_t dev;
+        int result; /* of looking it up */
+        uint64_t looked_up_ns;
+        uint64_t n_loads; /* of the table of mounts, by then */
+        BlockDevice device;
+} Block;
+
 struct DeviceTable {
         FILE *mountinfo; /* kept open: that is how the kernel knows what has been seen */
         bool stale;      /* changed, but could not be read */
@@ -43,11 +54,14 @@ struct DeviceTable {
         uint64_t n_refreshes;
         Disk *disks; /* sorted by dev */
         size_t n_disks;
+        Block *blocks; /* as they came */
+        size_t n_blocks;
 };
 
 static void filesystem_done(Filesystem *f) {
         free(f->fs_type);
         free(f->mount_point);
+        free(f->source);
 }
 
 static void filesystem_array_done(FilesystemArray *a) {
@@ -67,6 +81,7 @@ DeviceTable *device_table_free(DeviceTable *t) {
         for (size_t i = 0; i < t->n_disks; i++)
                 free(t->disks[i].name);
         free(t->disks);
+        free(t->blocks);
         free(t);
 
         return NULL;
@@ -97,9 +112,10 @@ static int filesystem_from_mount(const MountInfo *m, void *userdata) {
                 .order = a->n,
                 .fs_type = strdup(m->fs_type),
                 .mount_point = strdup(m->mount_point),
+                .source = strdup(m->source),
         };
 
-        if (!f.fs_type || !f.mount_point || filesystem_array_reserve(a, 1) < 0) {
+        if (!f.fs_type || !f.mount_point || !f.source || filesystem_array_reserve(a, 1) < 0) {
                 filesystem_done(&f);
                 return -ENOMEM;
         }
@@ -378,4 +394,59 @@ const char *device_table_disk_name(DeviceTable *t, uint32_t dev) {
         }
 
         return d->name;
+}
+
+/* A FUSE server says what it likes about where its files come from. */
+static int block_of_filesystem(DeviceTable *t, uint32_t dev, uint32_t *ret) {
+        const Filesystem *f = filesystem_find(&t->filesystems, dev);
+
+        if (!f || startswith(f->fs_type, "fuse"))
+                return -ENOENT;
+
+        return block_device_find(t->sysfs_dev_block, f->source, ret);
+}
+
+static int look_up_block(DeviceTable *t, uint32_t dev, BlockDevice *ret) {
+        int r;
+
+        if (dev >> MINOR_BITS == 0) { /* of no driver: just a number for the filesystem */
+                r = block_of_filesystem(t, dev, &dev);
+                if (r < 0)
+                        return r;
+        }
+
+        return block_device_read(t->sysfs_dev_block, dev, ret);
+}
+
+static Block *block_get(DeviceTable *t, uint32_t dev) {
+        for (size_t i = 0; i < t->n_blocks; i++)
+                if (t->blocks[i].dev == dev)
+                        return t->blocks + i;
+        if (!t->blocks) {
+                t->blocks = calloc(BLOCKS_MAX, sizeof(Block));
+                if (!t->blocks)
+                        return NULL;
+        }
+        if (t->n_blocks >= BLOCKS_MAX)
+                t->n_blocks = 0;
+        t->blocks[t->n_blocks] = (Block){ .dev = dev };
+
+        return t->blocks + t->n_blocks++;
+}
+
+int device_table_block(DeviceTable *t, uint32_t dev, BlockDevice *ret) {
+        Block *b = block_get(t, dev);
+        uint64_t now = now_ns();
+
+        if (!b)
+                return -ENOMEM;
+        if (b->looked_up_ns == 0 || b->n_loads != t->n_loads || now > b->looked_up_ns + BLOCK_AGE_MAX_NS) {
+                b->result = look_up_block(t, dev, &b->device);
+                b->looked_up_ns = now;
+                b->n_loads = t->n_loads;
+        }
+        if (b->result >= 0)
+                *ret = b->device;
+
+        return b->result;
 }

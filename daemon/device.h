@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include "block-device.h"
 #include "util.h"
 
 /* Names for the devices that the kernel counts under: what is mounted from a filesystem's s_dev, and what a disk
@@ -14,6 +15,7 @@ typedef struct DeviceTable DeviceTable;
 enum {
         DEVICES_GONE_MAX = 256, /* unmounted filesystems that are remembered; the longest gone are dropped first */
         DISKS_MAX = 1024,       /* disks whose names are remembered; likewise */
+        BLOCKS_MAX = 256,       /* devices of which it is remembered what they are made of */
 };
 
 /* Reads the table of mounts. Returns 0 or a negative errno. */
@@ -33,6 +35,10 @@ const char *device_table_fs_type(DeviceTable *t, uint32_t dev);
 const char *device_table_mount_point(DeviceTable *t, uint32_t dev);
 /* "sda", "nvme0n1p1" */
 const char *device_table_disk_name(DeviceTable *t, uint32_t dev);
+
+/* What a device is made of; that of a filesystem without one of its own (btrfs) is what it was mounted from. Looked up
+ * again after half a minute, or when mounts change. -ENOENT if it is no block device. */
+int device_table_block(DeviceTable *t, uint32_t dev, BlockDevice *ret);
 
 /* For tests: an empty table that looks up disks in that directory instead of /sys/dev/block, and what
  * device_table_refresh() does with the text of the table of mounts. */

@@ -27,7 +27,7 @@ static int write_settings(Manager *m) {
                 .write_record_ns = m->config.write_record_ns,
                 .trace_ns = UINT64_MAX,
                 .owner_floor_ns = UINT64_MAX,
-                .tick = now_ns() / NSEC_PER_SEC,
+                .tick = m->tick,
         };
         uint32_t key = 0;
 
@@ -157,9 +157,17 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         int r;
 
+        m->tick++;
         r = write_settings(m);
         if (r < 0)
                 log_debug_errno(r, "Cannot tell the programs the time, ignoring: %m");
+        r = blamer_tick(m->blamer);
+        if (r == -ENOENT && m->sources.label[PROBE_CHANGED_OPS][0]) {
+                /* They were there: so there is a new generation. */
+                r = follow_generation(m);
+                if (r < 0)
+                        log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
+        }
 
         (void) sd_event_source_set_time_relative(s, TICK_US);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -178,6 +186,8 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
                 log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
         else if (r > 0)
                 m->refreshed_ns = 0;
+        if (r > 0)
+                (void) changes_forget_gone(m->changes);
         prefetch_descriptions(m);
 
         (void) sd_event_source_set_time_relative(s, m->housekeeping_us);
@@ -309,6 +319,26 @@ static int listen_for_clients(Manager *m) {
         return 0;
 }
 
+/* What was counted before we were there is the point to count changes from. From then on the tick is the time in
+ * seconds, or a little less, so that it is more than that of any earlier daemon. */
+static int start_changes(Manager *m) {
+        struct timespec now;
+        int r;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        m->started_realtime_us = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
+        m->tick = 0;
+        r = write_settings(m);
+        if (r < 0)
+                return r;
+        r = changes_start(m->changes);
+        if (r < 0)
+                log_debug_errno(r, "Cannot read what has changed, so nothing will be estimated: %m");
+        m->tick = now_ns() / NSEC_PER_SEC;
+
+        return write_settings(m);
+}
+
 static int setup_tables(Manager *m) {
         int r;
 
@@ -322,9 +352,13 @@ static int setup_tables(Manager *m) {
         if (r >= 0)
                 r = device_table_new(&m->devices);
         if (r >= 0)
+                r = changes_new(&m->changes, &m->maps);
+        if (r >= 0)
+                r = blamer_new(&m->blamer, &m->maps, m->changes, m->owners, m->devices);
+        if (r >= 0)
                 r = sources_read(&m->sources, &m->maps);
         if (r >= 0)
-                r = write_settings(m);
+                r = start_changes(m);
         if (r >= 0)
                 r = manager_refresh(m);
         if (r >= 0)
@@ -378,6 +412,8 @@ Manager *manager_free(Manager *m) {
         unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);
         stall_log_free(m->stalls);
+        blamer_free(m->blamer);
+        changes_free(m->changes);
         sd_event_source_unref(m->housekeeping);
         sd_event_source_unref(m->ticker);
         device_table_free(m->devices);

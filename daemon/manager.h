@@ -4,6 +4,7 @@
 #include <systemd/sd-event.h>
 
 #include "alert-limits.h"
+#include "blamer.h"
 #include "bus-peer.h"
 #include "bus-system.h"
 #include "conf.h"
@@ -40,6 +41,10 @@ struct Manager {
         sd_event_source *ticker;
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
+        Changes *changes;
+        Blamer *blamer;
+        uint64_t tick; /* settings.tick */
+        uint64_t started_realtime_us;
         uint64_t refreshed_ns;
         uint64_t fold_after_ns;
         uint64_t housekeeping_us;

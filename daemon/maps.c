@@ -62,6 +62,7 @@ static int open_generation(Maps *m, unsigned generation) {
                 { "names", &m->names },       { "losses", &m->losses },   { "hits", &m->hits },
                 { "stalls", &m->stalls },     { "settings", &m->settings },
                 { "probe_infos", &m->probe_infos },
+                { "waits", &m->waits },       { "blames", &m->blames },   { "handles", &m->handles },
         };
         int r;
 
@@ -145,7 +146,8 @@ int maps_refresh(Maps *m) {
 
 void maps_done(Maps *m) {
         int *const fds[] = { &m->ops,      &m->rqs,  &m->names,       &m->losses,  &m->hits,   &m->stalls,
-                             &m->settings, &m->meta, &m->probe_infos, &m->lock_fd, &m->root_fd };
+                             &m->settings, &m->meta, &m->probe_infos, &m->lock_fd, &m->root_fd,
+                             &m->waits,    &m->blames, &m->handles };
 
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 closep(fds[i]);

@@ -105,6 +105,25 @@ typedef struct StallRow {
 typedef int (*stall_callback)(const StallRow *row, void *userdata);
 int query_stalls(Manager *m, uint64_t since_realtime_us, uint32_t limit, stall_callback callback, void *userdata);
 
+/* Who made whom wait (2.5), the largest first. */
+typedef struct BlamedRow {
+        const char *victim;
+        const char *culprit;
+        const char *phase; /* "journal", ...; "queue" for that part of requests */
+        const char *step;  /* NULL: none */
+        uint32_t dev;      /* 0: none */
+        const char *mount_point;
+        uint64_t sum_ns;
+        bool estimated;
+        const char *weight; /* by what it was divided: "handles", ... */
+} BlamedRow;
+typedef int (*blamed_callback)(const BlamedRow *row, void *userdata);
+
+/* Only those that waited under the name unit, unless it is empty; as much of the time from since to until as is kept,
+ * which is: since the daemon started, or nothing of that if the time ended before. */
+int query_blame(Manager *m, const char *unit, uint64_t since_realtime_us, uint64_t until_realtime_us, uint32_t limit,
+                blamed_callback callback, void *userdata);
+
 const char *query_tier(Manager *m);        /* "tracepoint" */
 bool query_degraded(Manager *m);           /* something was lost, or a probe that should be there is not */
 uint64_t query_lost(Manager *m);           /* sum of the loss counters and of skipped probe hits */

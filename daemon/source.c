@@ -213,6 +213,19 @@ const BlindSpot blind_spots[] = {
         { 1 << TIER_FUNCTION, -1, "slow operations",
           "slowread, slowwrite, slowfault and meta count waits, not calls: a call that waits twice counts twice, and "
           "what it does between its waits is not in its total." },
+        { BOTH, PROBE_CHANGED_OPS, "estimated blame",
+          "This kernel cannot tell which counters have changed: nobody is blamed for data, io, admission, throttle and "
+          "queue, nor for waiting for the journal of a filesystem other than ext4." },
+        { TP_ONLY, -1, "blame of the flushing step",
+          "Whose ordered data the journal waits for is not known: blamed on (kernel)." },
+        { BOTH, PROBE_HANDLE_INODE, "journal handles of kernel workers",
+          "This kernel has no event that says for whom a worker changes metadata: it counts for nobody, unless nobody "
+          "else is in the transaction." },
+        { BOTH, -1, "blame of the journals of xfs and btrfs",
+          "Who filled the log is not known there: waits for it are blamed on (kernel)." },
+        { BOTH, -1, "blame of locks",
+          "Only one task that holds the lock of a file or directory for writing is known; for other locks nobody is "
+          "blamed." },
         { BOTH, -1, "user-space locks", "Threads that wait for a thread that syncs are not seen." },
         { BOTH, -1, "hypervisor and storage network", "What happens behind the device driver is one number: device." },
         { BOTH, -1, "ZFS", "Its own I/O pipeline is not seen, only the requests that it sends to disks." },

@@ -64,6 +64,8 @@ static void set_test_sizes(Generation *g) {
         bpf_map__set_max_entries(g->skel->maps.rqs, n);
         bpf_map__set_max_entries(g->skel->maps.inflight_rqs, n);
         bpf_map__set_max_entries(g->skel->maps.dios, n);
+        bpf_map__set_max_entries(g->skel->maps.waits, n);
+        bpf_map__set_max_entries(g->skel->maps.blames, n);
 }
 
 static bool map_is_shared(const struct bpf_map *map) {

@@ -27,6 +27,7 @@ static void test_mountinfo_line(void **state) {
         assert_string_equal(m.root, "/a b");
         assert_string_equal(m.mount_point, "/mnt\tx\\y\n");
         assert_string_equal(m.fs_type, "fuse.x y");
+        assert_string_equal(m.source, "/dev/root");
 }
 
 static void test_mountinfo_escapes(void **state) {
@@ -37,6 +38,18 @@ static void test_mountinfo_escapes(void **state) {
         assert_int_equal(mountinfo_parse_line(line, &m), 0);
         assert_string_equal(m.root, "/\\04");
         assert_string_equal(m.mount_point, "/\\000\\400\\ \\18x\\");
+        assert_string_equal(m.source, "s");
+}
+
+static void test_mountinfo_empty_source(void **state) {
+        char line[] = "1 2 0:3 / / rw - tmpfs  rw", bare[] = "1 2 0:3 / / rw - tmpfs";
+        MountInfo m;
+
+        assert_int_equal(mountinfo_parse_line(line, &m), 0);
+        assert_string_equal(m.fs_type, "tmpfs");
+        assert_string_equal(m.source, "");
+        assert_int_equal(mountinfo_parse_line(bare, &m), 0);
+        assert_string_equal(m.source, "");
 }
 
 static void test_mountinfo_bad_lines(void **state) {
@@ -331,6 +344,7 @@ static void test_real_tree(void **state) {
 DEFINE_TEST_MAIN(
         cmocka_unit_test(test_mountinfo_line),
         cmocka_unit_test(test_mountinfo_escapes),
+        cmocka_unit_test(test_mountinfo_empty_source),
         cmocka_unit_test(test_mountinfo_bad_lines),
         cmocka_unit_test(test_root_of_layouts),
         WITH_DIR(test_walk),

@@ -210,6 +210,89 @@ static void test_disks_are_bounded(void **state) {
         check_disk(t, DEV(8, 0), "sda");
 }
 
+/* A device as sysfs shows it: a directory in which its number is written, and a link to that by its number. */
+static void sysfs_device(unsigned maj, unsigned min, const char *path) {
+        char name[64], text[64];
+
+        snprintf(name, sizeof(name), "devices/%s/dev", path);
+        snprintf(text, sizeof(text), "%u:%u\n", maj, min);
+        test_write(name, text);
+        snprintf(name, sizeof(name), "%u:%u", maj, min);
+        snprintf(text, sizeof(text), "devices/%s", path);
+        disk_link(name, text);
+}
+
+static void sysfs_slave(const char *of, const char *slave, const char *target) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "devices/%s/slaves", of);
+        test_mkdir(path);
+        snprintf(path, sizeof(path), "devices/%s/slaves/%s", of, slave);
+        assert_true(symlink(target, test_path(path)) >= 0);
+}
+
+static void sysfs_fill(void) {
+        sysfs_device(8, 0, "sda");
+        sysfs_device(8, 2, "sda/sda2");
+        test_write("devices/sda/sda2/partition", "2\n");
+        sysfs_device(8, 16, "sdb");
+        sysfs_device(253, 0, "dm-0");
+        test_write("devices/dm-0/dm/name", "vg-my root\n");
+        sysfs_slave("dm-0", "sda2", "../../sda/sda2");
+        sysfs_slave("dm-0", "sdb", "../../sdb");
+        sysfs_device(104, 0, "cciss!c0d0");
+}
+
+static void test_blocks(void **state) {
+        _cleanup_(device_table_freep) DeviceTable *t = table();
+        BlockDevice b;
+
+        sysfs_fill();
+        assert_int_equal(device_table_block(t, DEV(8, 0), &b), 0);
+        assert_int_equal(b.disk, DEV(8, 0));
+        assert_int_equal(b.n_slaves, 0);
+        assert_int_equal(device_table_block(t, DEV(8, 2), &b), 0);
+        assert_int_equal(b.disk, DEV(8, 0));
+        assert_int_equal(device_table_block(t, DEV(253, 0), &b), 0);
+        assert_int_equal(b.disk, DEV(253, 0));
+        assert_int_equal(b.n_slaves, 2);
+        assert_int_equal(b.slaves[0] + b.slaves[1], DEV(8, 2) + DEV(8, 16));
+        assert_true(b.slaves[0] != b.slaves[1]);
+        assert_int_equal(device_table_block(t, DEV(9, 9), &b), -ENOENT);
+        /* Remembered, also that there is none. */
+        sysfs_device(9, 9, "md9");
+        assert_int_equal(device_table_block(t, DEV(9, 9), &b), -ENOENT);
+        load(t, "1 1 9:9 / / rw - ext4 /dev/md9 rw\n");
+        assert_int_equal(device_table_block(t, DEV(9, 9), &b), 0);
+}
+
+static void test_blocks_of_filesystems(void **state) {
+        _cleanup_(device_table_freep) DeviceTable *t = table();
+        BlockDevice b;
+
+        sysfs_fill();
+        load(t, "1 1 0:40 /@ / rw - btrfs /dev/sda2 rw\n"
+                "2 1 0:41 / /a rw - btrfs /dev/mapper/vg-my\\040root rw\n"
+                "3 1 0:42 / /b rw - fuse.evil /dev/sda2 rw\n"
+                "4 1 0:43 / /c rw - overlay overlay rw\n"
+                "5 1 0:44 / /d rw - btrfs /dev/../sda2 rw\n"
+                "6 1 0:45 / /e rw - btrfs /dev/cciss/c0d0 rw\n"
+                "7 1 0:46 / /f rw - tmpfs  rw\n");
+        assert_int_equal(device_table_block(t, DEV(0, 40), &b), 0);
+        assert_int_equal(b.disk, DEV(8, 0));
+        assert_int_equal(device_table_block(t, DEV(0, 41), &b), 0);
+        assert_int_equal(b.disk, DEV(253, 0));
+        for (unsigned minor = 42; minor <= 44; minor++)
+                assert_int_equal(device_table_block(t, DEV(0, minor), &b), -ENOENT);
+        assert_int_equal(device_table_block(t, DEV(0, 45), &b), 0);
+        assert_int_equal(b.disk, DEV(104, 0));
+        assert_int_equal(device_table_block(t, DEV(0, 46), &b), -ENOENT);
+        assert_int_equal(device_table_block(t, DEV(0, 99), &b), -ENOENT);
+        for (unsigned i = 0; i < 3 * BLOCKS_MAX; i++)
+                assert_int_equal(device_table_block(t, DEV(7, i), &b), -ENOENT);
+        assert_int_equal(device_table_block(t, DEV(8, 2), &b), 0);
+}
+
 static void test_this_host(void **state) {
         _cleanup_(device_table_freep) DeviceTable *t = NULL;
         struct stat st;
@@ -233,5 +316,7 @@ DEFINE_TEST_MAIN(
         WITH_DIR(test_disks),
         WITH_DIR(test_disks_change),
         WITH_DIR(test_disks_are_bounded),
+        WITH_DIR(test_blocks),
+        WITH_DIR(test_blocks_of_filesystems),
         cmocka_unit_test(test_this_host),
 )

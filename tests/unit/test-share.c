@@ -82,8 +82,39 @@ static void test_random_weights(void **state) {
         }
 }
 
+static void test_rest_to_largest(void **state) {
+        uint64_t seed = 98, ret[N_MAX];
+
+        shares_rest_to_largest(5, (const uint64_t[]){ 0, 0 }, 2, ret);
+        assert_int_equal(ret[0] + ret[1], 0);
+        shares_rest_to_largest(5, NULL, 0, ret);
+        shares_rest_to_largest(10, (const uint64_t[]){ 1, 1, 1 }, 3, ret);
+        assert_memory_equal(ret, ((const uint64_t[]){ 4, 3, 3 }), 3 * sizeof(uint64_t));
+        for (size_t k = 0; k < 4000; k++) {
+                uint64_t weights[N_MAX], total = test_random(&seed) >> test_random(&seed) % 64;
+                size_t n = 1 + test_random(&seed) % N_MAX;
+                unsigned __int128 sum = 0, parts = 0;
+                size_t largest = 0;
+
+                for (size_t i = 0; i < n; i++) {
+                        weights[i] = test_random(&seed) % 4 == 0 ? 0 : test_random(&seed) >> test_random(&seed) % 64;
+                        sum += weights[i];
+                        if (weights[i] > weights[largest])
+                                largest = i;
+                }
+                shares_rest_to_largest(total, weights, n, ret);
+                for (size_t i = 0; i < n; i++) {
+                        parts += ret[i];
+                        if (sum > 0 && i != largest)
+                                assert_true(ret[i] == (uint64_t) ((unsigned __int128) total * weights[i] / sum));
+                }
+                assert_true(parts == (sum == 0 ? 0 : total));
+        }
+}
+
 DEFINE_TEST_MAIN(
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_random_weights),
+        cmocka_unit_test(test_rest_to_largest),
 )

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "blame-device.h"
+#include "blame-maps.h"
+#include "blamer.h"
+#include "key-table.h"
+#include "log.h"
+#include "names.h"
+
+enum {
+        EXPLAINED_MAX = 16384,
+        EXPLAINED_TICKS = 2, /* an operation may be counted a moment after its wait was noted */
+};
+
+/* Of one tick: operations are blamed after all requests have been read. */
+typedef struct ChangeArray {
+        struct changed_op *ops;
+        size_t n_ops;
+        size_t n_ops_allocated;
+        struct changed_rq *rqs;
+        size_t n_rqs;
+        size_t n_rqs_allocated;
+} ChangeArray;
+
+/* Whose waits for which journal are known step by step; value: the tick in which that was so last. */
+typedef struct ExplainedKey {
+        uint64_t owner;
+        uint64_t dev; /* ANY_DEVICE: any */
+} ExplainedKey;
+#define ANY_DEVICE UINT64_MAX
+
+struct Blamer {
+        Maps *maps;
+        Changes *changes;
+        OwnerTable *owners;
+        DeviceTable *devices;
+        Blame *matrix;
+        DeviceBlame *device_blame;
+        KeyTable *explained;
+        uint64_t tick;
+};
+
+static int device_block(uint32_t dev, BlockDevice *ret, void *userdata) {
+        return device_table_block(userdata, dev, ret);
+}
+
+int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices) {
+        _cleanup_(blamer_freep) Blamer *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        b->maps = maps;
+        b->changes = changes;
+        b->owners = owners;
+        b->devices = devices;
+        r = blame_new(&b->matrix, BLAME_ROWS_MAX);
+        if (r >= 0)
+                r = device_blame_new(&b->device_blame, device_block, devices);
+        if (r >= 0)
+                r = key_table_new(&b->explained, 1, EXPLAINED_MAX);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(b);
+
+        return 0;
+}
+
+Blamer *blamer_free(Blamer *b) {
+        if (!b)
+                return NULL;
+        blame_free(b->matrix);
+        device_blame_free(b->device_blame);
+        key_table_free(b->explained);
+        free(b);
+
+        return NULL;
+}
+
+Blame *blamer_matrix(Blamer *b) {
+        return b->matrix;
+}
+
+static int unit_of(Blamer *b, uint64_t owner, const char **ret) {
+        const Owner *o;
+        int r;
+
+        if (owner == OWNER_OTHERS) {
+                *ret = UNIT_OTHERS;
+                return 0;
+        }
+        r = owner_table_get(b->owners, owner, &o);
+        if (r < 0)
+                return r;
+        *ret = o->unit;
+
+        return 0;
+}
+
+static int add(const OwnerBlame *p, void *userdata) {
+        BlameRow row = {
+                .dev = p->dev,
+                .phase = p->phase,
+                .step = p->step,
+                .weight = p->weight,
+                .estimated = p->estimated,
+                .ns = p->ns,
+        };
+        Blamer *b = userdata;
+        int r;
+
+        r = unit_of(b, p->victim, &row.victim);
+        if (r >= 0)
+                r = unit_of(b, p->culprit, &row.culprit);
+
+        return r < 0 ? r : blame_add(b->matrix, &row);
+}
+
+/* --- journal --- */
+
+static int note_explained_key(Blamer *b, uint64_t owner, uint64_t dev) {
+        ExplainedKey key = { .owner = owner, .dev = dev };
+        uint64_t *tick;
+        int r;
+
+        r = key_table_get(b->explained, &key, &tick);
+        if (r < 0)
+                return r;
+        *tick = b->tick;
+
+        return 0;
+}
+
+static int note_explained(Blamer *b, uint64_t owner, uint32_t dev) {
+        int r;
+
+        r = note_explained_key(b, owner, dev);
+
+        return r < 0 ? r : note_explained_key(b, owner, ANY_DEVICE);
+}
+
+static bool is_recent(const void *key, uint64_t *values, void *userdata) {
+        const Blamer *b = userdata;
+
+        return b->tick - values[0] < EXPLAINED_TICKS;
+}
+
+/* Filesystems on top of others wait for the journal of the one below. */
+static bool is_explained(Blamer *b, uint64_t owner, uint32_t dev) {
+        ExplainedKey key = { .owner = owner, .dev = dev };
+        const char *fs_type = device_table_fs_type(b->devices, dev);
+
+        if (key_table_find(b->explained, &key))
+                return true;
+        key.dev = ANY_DEVICE;
+
+        return (!fs_type || streq(fs_type, "overlay")) && key_table_find(b->explained, &key);
+}
+
+typedef struct TransactionKey {
+        uint64_t dev;
+        uint64_t tid;
+} TransactionKey;
+
+static bool is_waited_for(const struct handle_key *key, void *userdata) {
+        TransactionKey k = { .dev = key->dev, .tid = key->tid };
+
+        return key_table_find(userdata, &k) != NULL;
+}
+
+/* Of a wait its transaction and the one before are of interest. */
+static int find_transactions(const WaitEntry *waits, size_t n, KeyTable *transactions) {
+        for (size_t i = 0; i < n; i++) {
+                TransactionKey k = { .dev = waits[i].key.dev, .tid = waits[i].key.tid };
+                uint64_t *unused;
+                int r;
+
+                r = key_table_get(transactions, &k, &unused);
+                if (r < 0)
+                        return r;
+                k.tid = waits[i].key.tid - 1;
+                r = key_table_get(transactions, &k, &unused);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+static int read_handles(Blamer *b, const WaitEntry *waits, size_t n, HandleEntry **ret, size_t *ret_n) {
+        _cleanup_(key_table_freep) KeyTable *transactions = NULL;
+        int r;
+
+        r = key_table_new(&transactions, 1, 2 * n);
+        if (r >= 0)
+                r = find_transactions(waits, n, transactions);
+
+        return r < 0 ? r : blame_maps_read_handles(b->maps->handles, is_waited_for, transactions, ret, ret_n);
+}
+
+static int blame_waits(Blamer *b) {
+        _cleanup_free_ HandleEntry *handles = NULL;
+        _cleanup_free_ WaitEntry *waits = NULL;
+        size_t n, n_handles = 0;
+        int r, q;
+
+        r = blame_maps_take_waits(b->maps->waits, &waits, &n);
+        if (n == 0)
+                return r;
+        q = read_handles(b, waits, n, &handles, &n_handles);
+        if (q < 0)
+                log_debug_errno(q, "Cannot read who was in which transaction, blaming the kernel: %m");
+        for (size_t i = 0; i < n; i++) {
+                q = note_explained(b, waits[i].key.owner, waits[i].key.dev);
+                if (q >= 0)
+                        q = blame_journal_wait(waits + i, handles, n_handles, add, b);
+                if (q < 0)
+                        r = q;
+        }
+
+        return r;
+}
+
+static int blame_known(Blamer *b) {
+        _cleanup_free_ KnownBlame *known = NULL;
+        size_t n;
+        int r, q = 0;
+
+        r = blame_maps_take_known(b->maps->blames, &known, &n);
+        for (size_t i = 0; i < n; i++) {
+                const struct blame_key *k = &known[i].key;
+                OwnerBlame p = {
+                        .victim = k->victim,
+                        .culprit = k->culprit,
+                        .dev = k->dev,
+                        .phase = k->phase,
+                        .step = k->step,
+                        .weight = k->phase == PHASE_JOURNAL ? BLAME_BY_FAST_COMMIT : BLAME_BY_LOCK_HOLDER,
+                        .ns = known[i].ns,
+                };
+
+                if (k->phase == PHASE_JOURNAL)
+                        q = note_explained(b, k->victim, k->dev);
+                if (q >= 0)
+                        q = add(&p, b);
+                if (q < 0)
+                        r = q;
+        }
+
+        return r;
+}
+
+/* A journal that does not tell its transactions, like that of xfs or btrfs. */
+static int blame_untold_journal(Blamer *b, const struct changed_op *o) {
+        OwnerBlame p = {
+                .victim = o->key.owner,
+                .culprit = OWNER_KERNEL,
+                .dev = o->key.dev,
+                .phase = PHASE_JOURNAL,
+                .step = BLAME_NO_STEP,
+                .weight = BLAME_BY_TRANSACTIONS,
+                .ns = o->phase_ns[PHASE_JOURNAL],
+        };
+
+        if (p.ns == 0 || o->key.origin == ORIGIN_LOOP || is_explained(b, o->key.owner, o->key.dev))
+                return 0;
+
+        return add(&p, b);
+}
+
+/* --- devices --- */
+
+/* Doubles an array when it is full. */
+static int reserve(void **array, size_t *n_allocated, size_t n, size_t size) {
+        size_t m = MAX(*n_allocated * 2, (size_t) 32);
+        void *p;
+
+        if (n < *n_allocated)
+                return 0;
+        p = reallocarray(*array, m, size);
+        if (!p)
+                return -ENOMEM;
+        *array = p;
+        *n_allocated = m;
+
+        return 0;
+}
+
+static int collect_op(const struct changed_op *o, void *userdata) {
+        ChangeArray *a = userdata;
+        int r;
+
+        r = reserve((void **) &a->ops, &a->n_ops_allocated, a->n_ops, sizeof(a->ops[0]));
+        if (r >= 0)
+                a->ops[a->n_ops++] = *o;
+
+        return r;
+}
+
+static int collect_rq(const struct changed_rq *q, void *userdata) {
+        ChangeArray *a = userdata;
+        int r;
+
+        r = reserve((void **) &a->rqs, &a->n_rqs_allocated, a->n_rqs, sizeof(a->rqs[0]));
+        if (r >= 0)
+                a->rqs[a->n_rqs++] = *q;
+
+        return r;
+}
+
+static void change_array_done(ChangeArray *a) {
+        free(a->ops);
+        free(a->rqs);
+}
+
+static int blame_changes(Blamer *b, const ChangeArray *a) {
+        int r = 0;
+
+        for (size_t i = 0; i < a->n_rqs && r >= 0; i++)
+                r = device_blame_add_request(b->device_blame, a->rqs + i);
+        for (size_t i = 0; i < a->n_rqs && r >= 0; i++)
+                r = device_blame_queue(b->device_blame, a->rqs + i, add, b);
+        for (size_t i = 0; i < a->n_ops && r >= 0; i++) {
+                r = device_blame_op(b->device_blame, a->ops + i, add, b);
+                if (r >= 0)
+                        r = blame_untold_journal(b, a->ops + i);
+        }
+
+        return r;
+}
+
+/* The changes are read first: of each operation that is in them its wait for the journal is in its map by then. */
+int blamer_tick(Blamer *b) {
+        _cleanup_(change_array_done) ChangeArray a = {};
+        int r, q;
+
+        b->tick++;
+        if (key_table_size(b->explained) > 0)
+                key_table_filter(b->explained, is_recent, b);
+        device_blame_tick(b->device_blame);
+
+        r = changes_read(b->changes, collect_op, collect_rq, &a);
+        q = blame_waits(b);
+        if (q < 0)
+                log_debug_errno(q, "Cannot blame waits for journals, ignoring: %m");
+        q = blame_known(b);
+        if (q < 0)
+                log_debug_errno(q, "Cannot blame waits whose culprits are known, ignoring: %m");
+        q = blame_changes(b, &a);
+        if (q < 0)
+                log_debug_errno(q, "Cannot estimate who kept devices busy, ignoring: %m");
+
+        return r;
+}
+
+/* --- owners of a transaction --- */
+
+static bool is_of_transaction(const struct handle_key *key, void *userdata) {
+        const TransactionKey *k = userdata;
+
+        return key->dev == k->dev && key->tid == k->tid;
+}
+
+/* Several cgroups can be of one unit. */
+static size_t add_transaction_owner(TransactionOwner *all, size_t n, const char *unit, double share) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(all[i].unit, unit)) {
+                        all[i].share += share;
+                        return n;
+                }
+        all[n] = (TransactionOwner){ .unit = unit, .share = share };
+
+        return n + 1;
+}
+
+static int compare_transaction_owner(const void *a, const void *b) {
+        const TransactionOwner *x = a, *y = b;
+
+        if (x->share != y->share)
+                return x->share > y->share ? -1 : 1;
+
+        return strcmp(x->unit, y->unit);
+}
+
+int blamer_transaction_owners(Blamer *b, uint32_t dev, uint32_t tid,
+                              TransactionOwner ret[static TRANSACTION_OWNERS_MAX]) {
+        TransactionKey key = { .dev = dev, .tid = tid };
+        TransactionOwner all[BLAME_CULPRITS_MAX];
+        OwnerWeight owners[BLAME_CULPRITS_MAX];
+        _cleanup_free_ HandleEntry *handles = NULL;
+        size_t n, n_handles, n_units = 0;
+        double sum = 0;
+        int r;
+
+        r = blame_maps_read_handles(b->maps->handles, is_of_transaction, &key, &handles, &n_handles);
+        if (r < 0)
+                return r;
+        n = transaction_owners(handles, n_handles, dev, tid, owners);
+        for (size_t i = 0; i < n; i++)
+                sum += (double) owners[i].weight;
+        for (size_t i = 0; i < n; i++) {
+                const char *unit;
+
+                r = unit_of(b, owners[i].owner, &unit);
+                if (r < 0)
+                        return r;
+                n_units = add_transaction_owner(all, n_units, unit, (double) owners[i].weight / sum);
+        }
+        qsort(all, n_units, sizeof(all[0]), compare_transaction_owner);
+        n_units = MIN(n_units, (size_t) TRANSACTION_OWNERS_MAX);
+        memcpy(ret, all, n_units * sizeof(all[0]));
+
+        return (int) n_units;
+}

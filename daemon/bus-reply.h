@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+/* What method handlers of several files answer with. */
+
+enum { QUOTED_MAX = 64 }; /* bytes of a caller's own words in an error that is sent to it */
+
+const char *quoted(const char *s, char buf[static QUOTED_MAX]);
+
+int no_such_unit(sd_bus_error *reterr_error, const char *unit);
+
+/* Method replies with one array: opened here, filled by a query, closed and sent by reply_send(). */
+int reply_open(sd_bus_message *call, const char *contents, sd_bus_message **ret);
+int reply_send(sd_bus_message *m);

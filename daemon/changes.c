@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+
+#include "changes.h"
+#include "key-table.h"
+#include "pins.h"
+
+enum {
+        KEYS_MAX = 65536,       /* more than the maps can hold */
+        RECORDS_MAX = 2 * KEYS_MAX, /* in one reading, should an iterator not come to its end */
+        READ_SIZE = 16384,
+        AGAIN_MAX = 64, /* a reading that found nothing for long is interrupted */
+};
+
+/* The numbers of both kinds lie behind the key, one after the other. */
+enum {
+        OP_VALUES = (sizeof(struct changed_op) - sizeof(struct op_key)) / sizeof(uint64_t),
+        RQ_VALUES = (sizeof(struct changed_rq) - sizeof(struct rq_key)) / sizeof(uint64_t),
+};
+_Static_assert(sizeof(struct op_key) == KEY_TABLE_KEY_SIZE && sizeof(struct rq_key) == KEY_TABLE_KEY_SIZE, "keys");
+_Static_assert((int) OP_VALUES <= (int) KEY_TABLE_VALUES_MAX, "numbers of operations");
+_Static_assert((int) RQ_VALUES <= (int) KEY_TABLE_VALUES_MAX, "numbers of requests");
+
+struct Changes {
+        Maps *maps;
+        KeyTable *ops;
+        KeyTable *rqs;
+        bool started; /* what is seen for the first time was not there before */
+        char *buffer; /* READ_SIZE */
+};
+
+int changes_new(Changes **ret, Maps *maps) {
+        _cleanup_(changes_freep) Changes *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->maps = maps;
+        c->buffer = malloc(READ_SIZE);
+        if (!c->buffer)
+                return -ENOMEM;
+        r = key_table_new(&c->ops, OP_VALUES, KEYS_MAX);
+        if (r >= 0)
+                r = key_table_new(&c->rqs, RQ_VALUES, KEYS_MAX);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+
+        return 0;
+}
+
+Changes *changes_free(Changes *c) {
+        if (!c)
+                return NULL;
+        key_table_free(c->ops);
+        key_table_free(c->rqs);
+        free(c->buffer);
+        free(c);
+
+        return NULL;
+}
+
+/* Puts the differences in place of the numbers, and remembers these. Returns 1 if there are differences. */
+static int take_differences(Changes *c, KeyTable *t, const void *key, uint64_t *numbers, size_t n) {
+        bool grew = false, anew = false;
+        uint64_t *before;
+        int r;
+
+        r = key_table_get(t, key, &before);
+        if (r < 0)
+                return r;
+        if (r > 0 && !c->started) {
+                memcpy(before, numbers, n * sizeof(before[0]));
+                return 0;
+        }
+        for (size_t i = 0; i < n; i++) /* removed, and made again */
+                anew = anew || numbers[i] < before[i];
+        for (size_t i = 0; i < n; i++) {
+                uint64_t now = numbers[i];
+
+                if (!anew)
+                        numbers[i] -= before[i];
+                before[i] = now;
+                grew = grew || numbers[i] > 0;
+        }
+
+        return grew;
+}
+
+int changes_note_op(Changes *c, const struct changed_op *now, struct changed_op *ret_difference) {
+        uint64_t numbers[OP_VALUES];
+        int r;
+
+        if (now->key.owner & OWNER_FOLDED)
+                return 0;
+        memcpy(numbers, &now->count, sizeof(numbers));
+        r = take_differences(c, c->ops, &now->key, numbers, OP_VALUES);
+        ret_difference->key = now->key;
+        memcpy(&ret_difference->count, numbers, sizeof(numbers));
+
+        return r;
+}
+
+int changes_note_rq(Changes *c, const struct changed_rq *now, struct changed_rq *ret_difference) {
+        uint64_t numbers[RQ_VALUES];
+        int r;
+
+        if (now->key.owner & OWNER_FOLDED)
+                return 0;
+        memcpy(numbers, &now->count, sizeof(numbers));
+        r = take_differences(c, c->rqs, &now->key, numbers, RQ_VALUES);
+        ret_difference->key = now->key;
+        memcpy(&ret_difference->count, numbers, sizeof(numbers));
+
+        return r;
+}
+
+typedef int (*record_callback)(const void *record, void *userdata);
+
+static ssize_t read_more(int fd, char *buffer, size_t size) {
+        for (unsigned i = 0; i < AGAIN_MAX; i++) {
+                ssize_t n = read(fd, buffer, size);
+
+                if (n >= 0)
+                        return n;
+                if (errno != EAGAIN && errno != EINTR)
+                        return -errno;
+        }
+
+        return -EAGAIN;
+}
+
+/* Each opening of the pin is a walk of its own, from the beginning. */
+static int read_iterator(Changes *c, const char *name, size_t record_size, record_callback callback, void *userdata) {
+        _cleanup_close_ int fd = -EBADF;
+        char path[PIN_PATH_MAX];
+        size_t have = 0, n_records = 0;
+        int r;
+
+        r = pins_path(path, c->maps->bpffs, c->maps->generation, false, "links", name);
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        while (n_records < RECORDS_MAX) {
+                ssize_t n = read_more(fd, c->buffer + have, READ_SIZE - have);
+                size_t used = 0;
+
+                if (n <= 0)
+                        return (int) n;
+                have += (size_t) n;
+                for (; have - used >= record_size; used += record_size, n_records++) {
+                        r = callback(c->buffer + used, userdata);
+                        if (r < 0)
+                                return r;
+                }
+                have -= used;
+                memmove(c->buffer, c->buffer + used, have); /* a part of a record */
+        }
+
+        return -E2BIG;
+}
+
+typedef struct Reading {
+        Changes *changes;
+        changed_op_callback op; /* NULL: only remember */
+        changed_rq_callback rq;
+        void *userdata;
+} Reading;
+
+static int on_op(const void *record, void *userdata) {
+        struct changed_op now, difference;
+        Reading *k = userdata;
+        int r;
+
+        memcpy(&now, record, sizeof(now));
+        if (now.key.op >= _OP_MAX || now.key.origin >= _ORIGIN_MAX)
+                return 0;
+        r = changes_note_op(k->changes, &now, &difference);
+
+        return r > 0 && k->op ? k->op(&difference, k->userdata) : r;
+}
+
+static int on_rq(const void *record, void *userdata) {
+        struct changed_rq now, difference;
+        Reading *k = userdata;
+        int r;
+
+        memcpy(&now, record, sizeof(now));
+        if (now.key.kind >= _RQ_KIND_MAX || now.key.origin >= _ORIGIN_MAX)
+                return 0;
+        r = changes_note_rq(k->changes, &now, &difference);
+
+        return r > 0 && k->rq ? k->rq(&difference, k->userdata) : r;
+}
+
+static int read_both(Changes *c, Reading *k) {
+        int r;
+
+        r = read_iterator(c, "changed_ops", sizeof(struct changed_op), on_op, k);
+        if (r >= 0)
+                r = read_iterator(c, "changed_rqs", sizeof(struct changed_rq), on_rq, k);
+        if (r < 0)
+                return r;
+        c->started = true;
+
+        return 0;
+}
+
+int changes_start(Changes *c) {
+        return read_both(c, &(Reading){ .changes = c });
+}
+
+int changes_read(Changes *c, changed_op_callback op, changed_rq_callback rq, void *userdata) {
+        return read_both(c, &(Reading){ .changes = c, .op = op, .rq = rq, .userdata = userdata });
+}
+
+static int note_present(const void *key, void *userdata) {
+        uint64_t *unused;
+        int r;
+
+        r = key_table_get(userdata, key, &unused);
+
+        return r == -ENOSPC ? r : MIN(r, 0);
+}
+
+static bool is_present(const void *key, uint64_t *values, void *userdata) {
+        return key_table_find(userdata, key) != NULL;
+}
+
+static int forget_gone(KeyTable *t, int map_fd) {
+        _cleanup_(key_table_freep) KeyTable *present = NULL;
+        int r;
+
+        r = key_table_new(&present, 1, KEYS_MAX);
+        if (r >= 0)
+                r = maps_foreach_key(map_fd, note_present, present);
+        if (r >= 0)
+                key_table_filter(t, is_present, present);
+
+        return r;
+}
+
+int changes_forget_gone(Changes *c) {
+        int r;
+
+        r = forget_gone(c->ops, c->maps->ops);
+
+        return r < 0 ? r : forget_gone(c->rqs, c->maps->rqs);
+}
