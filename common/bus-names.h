@@ -13,6 +13,7 @@
 #define BUS_ERROR_TOO_MANY "org.iolat1.Error.TooMany"
 
 #define DEFAULT_RUNTIME_DIR "/run/iolat"
+#define DEFAULT_STATE_DIR "/var/lib/iolat"
 #define PEER_SOCKET_NAME "bus"
 
 enum {
