@@ -8,6 +8,7 @@
 #include "bus-system.h"
 #include "conf.h"
 #include "device.h"
+#include "history-keeper.h"
 #include "maps.h"
 #include "owner.h"
 #include "query.h"
@@ -18,6 +19,7 @@
 
 typedef struct ManagerOptions {
         const char *runtime_dir;
+        const char *state_dir;
         const char *bpffs;
         const char *config_file; /* NULL: the usual places */
         const char *tier;        /* NULL: as configured */
@@ -39,9 +41,12 @@ struct Manager {
         sd_event_source *housekeeping;
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
+        HistoryKeeper *history_keeper;
+        History *history; /* of the keeper */
         uint64_t refreshed_ns;
         uint64_t fold_after_ns;
         uint64_t housekeeping_us;
+        bool hurry; /* a test, that does not wait for minutes */
         uint64_t alerts_dropped;
 };
 

@@ -16,8 +16,9 @@ METHODS = {
     'ListUnits': ('', 'a(so)'), 'GetUnit': ('s', 'o'), 'GetUnitByPID': ('u', 'o'),
     'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
     'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListBlindSpots': ('', 'a(ss)'),
+    'ListRange': ('asasastttu', 'aa{sv}ttt'),
 }
-PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't'}
+PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't', 'HistorySince': 't'}
 MANAGER = 'org.iolat1.Manager'
 
 
@@ -87,6 +88,9 @@ ERRORS = {
                                      'org.iolat1.Error.NoSuchUnit'),
     'blame of a time that ends before it begins': ('GetBlame', ['string:', 'uint64:2', 'uint64:1'],
                                                    'org.iolat1.Error.BadRange'),
+    'range that ends before it begins': ('ListRange', ['array:string:', 'array:string:', 'array:string:', 'uint64:2',
+                                                       'uint64:1', 'uint64:0', 'uint32:0'],
+                                         'org.iolat1.Error.BadRange'),
 }
 
 
@@ -141,8 +145,8 @@ def test_system_bus(t):
     runtime.mkdir()
     log = open(base_dir() / 'bus-log', 'ab')
     t.defer(log.close)
-    process = start(IOLATD, f'--runtime-dir={runtime}', f'--bpffs={t.enter(bpffs())}', '--config=/dev/null', env=env,
-                    stdout=log, stderr=log)
+    process = start(IOLATD, f'--runtime-dir={runtime}', f'--state-dir={runtime}', f'--bpffs={t.enter(bpffs())}',
+                    '--config=/dev/null', env=env, stdout=log, stderr=log)
     t.defer(stop, process)
 
     def version():
