@@ -18,6 +18,7 @@
 #define BUS_METRIC_SERIES "sssstta(" BUS_METRIC_HISTOGRAM ")"
 
 #define DEFAULT_RUNTIME_DIR "/run/iolat"
+#define DEFAULT_STATE_DIR "/var/lib/iolat"
 #define PEER_SOCKET_NAME "bus"
 
 enum {

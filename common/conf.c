@@ -11,6 +11,8 @@
 #define CONF_NAME "iolat/iolatd.conf"
 #define UTF8_BOM "\xef\xbb\xbf"
 #define DAY (24 * 3600 * NSEC_PER_SEC)
+#define KIB ((uint64_t) 1024)
+#define MIB (1024 * KIB)
 
 enum {
         CONF_FILE_MAX = 1024 * 1024, /* bytes of one file */
@@ -147,6 +149,33 @@ static int parse_number(const Item *item, const char *value, void *field) {
         return parse_in_range(item, v, field);
 }
 
+/* A number of bytes, or with K, M or G (powers of 1024). */
+static int parse_size(const Item *item, const char *value, void *field) {
+        static const char suffixes[] = "BKMG";
+        size_t n = strspn(value, "0123456789");
+        const char *suffix = suffixes;
+        char digits[21];
+        uint64_t v;
+
+        if (n == 0)
+                return -EINVAL;
+        if (n >= sizeof(digits))
+                return -ERANGE;
+        if (value[n]) {
+                suffix = strchr(suffixes, value[n]);
+                if (!suffix || value[n + 1])
+                        return -EINVAL;
+        }
+        memcpy(digits, value, n);
+        digits[n] = 0;
+        errno = 0;
+        v = strtoull(digits, NULL, 10);
+        if (errno > 0 || __builtin_mul_overflow(v, UINT64_C(1) << (10 * (suffix - suffixes)), &v))
+                return -ERANGE;
+
+        return parse_in_range(item, v, field);
+}
+
 #define FIELD(f) .offset = offsetof(Config, f)
 #define THRESHOLD .parse = parse_time, .min = NSEC_PER_MSEC, .max = DAY, .infinity = true
 
@@ -155,6 +184,8 @@ static const Item items[] = {
         { "Daemon", "Operations", parse_operations, FIELD(op_write), .default_value = "" },
         { "Daemon", "DirtyTracking", parse_bool, FIELD(dirty_tracking), .default_value = "no" },
         { "Daemon", "MaxUnits", parse_number, FIELD(max_units), .default_value = "4096", .min = 16, .max = 65536 },
+        { "Daemon", "HistoryMaxBytes", parse_size, FIELD(history_max_bytes), .default_value = "8M",
+          .min = 64 * KIB, .max = 32 * MIB },
         { "Stall", "FsyncRecordSec", THRESHOLD, FIELD(fsync_record_ns), .default_value = "100ms" },
         { "Stall", "FsyncAlertSec", THRESHOLD, FIELD(fsync_alert_ns), .default_value = "1s" },
         { "Stall", "WriteRecordSec", THRESHOLD, FIELD(write_record_ns), .default_value = "100ms" },
@@ -222,6 +253,9 @@ static void warn_out_of_range(Reader *rd, const Item *item, const char *value) {
         if (item->parse == parse_time) {
                 timespan_format(item->min, min, sizeof(min));
                 timespan_format(item->max, max, sizeof(max));
+        } else if (item->parse == parse_size) {
+                snprintf(min, sizeof(min), "%" PRIu64 "K", item->min / KIB);
+                snprintf(max, sizeof(max), "%" PRIu64 "M", item->max / MIB);
         } else {
                 snprintf(min, sizeof(min), "%" PRIu64, item->min);
                 snprintf(max, sizeof(max), "%" PRIu64, item->max);
@@ -259,6 +293,7 @@ static int on_assignment(void *userdata, const char *section, const char *name, 
                                item->parse == parse_time ? "time span" :
                                item->parse == parse_tier ? "tier" :
                                item->parse == parse_bool ? "boolean" :
+                               item->parse == parse_size ? "size" :
                                item->parse == parse_operations ? "list of operations (write, read)" : "number");
 
         return 1;

@@ -22,6 +22,7 @@ typedef struct Config {
         bool op_read;
         bool dirty_tracking;
         uint64_t max_units; /* units that are kept apart; the rest is (others) and (exited) */
+        uint64_t history_max_bytes;
         /* [Stall] */
         uint64_t fsync_record_ns; /* never above the threshold of the alert: what is alerted is recorded */
         uint64_t fsync_alert_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus-blame.h"
+#include "bus-list.h"
 #include "bus-manager.h"
 #include "bus-metrics.h"
 #include "bus-names.h"
 #include "bus-reply.h"
 #include "bus-row.h"
-#include "names.h"
 
 static int append_unit(const char *unit, void *userdata) {
         _cleanup_free_ char *path = NULL;
@@ -93,89 +93,6 @@ static int method_get_unit_by_pid(sd_bus_message *call, void *userdata, sd_bus_e
         return reply_unit_path(call, unit);
 }
 
-static bool is_op(const char *s) {
-        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0;
-}
-
-static bool is_phase(const char *s) {
-        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0;
-}
-
-/* Reads an array of strings into ret, which is NULL-terminated by being one longer than the limit. The strings
- * belong to the message. */
-static int read_filter(sd_bus_message *call, const char *what, bool (*valid)(const char *),
-                       const char *ret[static LIST_FILTER_MAX + 1], sd_bus_error *reterr_error) {
-        char buf[QUOTED_MAX];
-        const char *s;
-        size_t n = 0;
-        int r;
-
-        r = sd_bus_message_enter_container(call, 'a', "s");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_read_basic(call, 's', &s)) > 0) {
-                if (n >= LIST_FILTER_MAX)
-                        return sd_bus_error_setf(reterr_error, BUS_ERROR_TOO_MANY,
-                                                 "More than %d %ss in one request.", LIST_FILTER_MAX, what);
-                if (strlen(s) > LIST_PATTERN_MAX)
-                        return sd_bus_error_setf(reterr_error, BUS_ERROR_BAD_RANGE,
-                                                 "A %s is longer than %d bytes.", what, LIST_PATTERN_MAX);
-                if (valid && !valid(s))
-                        return sd_bus_error_setf(reterr_error, BUS_ERROR_BAD_RANGE, "There is no %s \"%s\".",
-                                                 what, quoted(s, buf));
-                ret[n++] = s;
-        }
-        if (r < 0)
-                return r;
-        ret[n] = NULL;
-
-        return sd_bus_message_exit_container(call);
-}
-
-static int append_row(const Row *row, void *userdata) {
-        return bus_append_row(userdata, row);
-}
-
-static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const char *units[LIST_FILTER_MAX + 1], *ops[LIST_FILTER_MAX + 1], *phases[LIST_FILTER_MAX + 1];
-        const RowFilter filter = { .units = (char **) units, .ops = (char **) ops, .phases = (char **) phases };
-        BusContext *c = userdata;
-        uint64_t cursor, next = 0;
-        uint32_t limit;
-        int r;
-
-        r = read_filter(call, "unit pattern", NULL, units, reterr_error);
-        if (r < 0)
-                return r;
-        r = read_filter(call, "operation", is_op, ops, reterr_error);
-        if (r < 0)
-                return r;
-        r = read_filter(call, "phase", is_phase, phases, reterr_error);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_read(call, "tu", &cursor, &limit);
-        if (r < 0)
-                return r;
-        if (limit == 0 || limit > LIST_ROWS_MAX)
-                limit = LIST_ROWS_MAX;
-
-        r = reply_open(call, "a{sv}", &reply);
-        if (r < 0)
-                return r;
-        r = query_rows(c->manager, &filter, cursor, limit, append_row, reply, &next);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_close_container(reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(reply, "t", next);
-        if (r < 0)
-                return r;
-
-        return sd_bus_send(NULL, reply, NULL);
-}
-
 static int append_bucket(uint64_t upper_ns, uint64_t count, void *userdata) {
         return sd_bus_message_append(userdata, "(tt)", upper_ns, count);
 }
@@ -190,7 +107,7 @@ static int method_get_histogram(sd_bus_message *call, void *userdata, sd_bus_err
         r = sd_bus_message_read(call, "ssss", &unit, &op, &phase, &device);
         if (r < 0)
                 return r;
-        if (!is_op(op) || !is_phase(phase))
+        if (!bus_is_op(op) || !bus_is_phase(phase))
                 return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "There is no such operation or phase.");
         r = query_unit(c->manager, unit, &summary);
         if (r == -ENOENT)
@@ -325,6 +242,13 @@ static int property_since(sd_bus *bus, const char *path, const char *interface, 
         return sd_bus_message_append(reply, "t", query_since_realtime_us(c->manager));
 }
 
+static int property_history_since(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                  sd_bus_message *reply, void *userdata, sd_bus_error *reterr_error) {
+        const BusContext *c = userdata;
+
+        return sd_bus_message_append(reply, "t", query_history_since(c->manager));
+}
+
 /* Everything is open to everyone (what is not is decided by the handler), because sd-bus would ask the broker for
  * the privileges of the caller and wait for the answer. */
 static const sd_bus_vtable manager_vtable[] = {
@@ -335,6 +259,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("Lost", "t", property_lost, 0, 0),
         SD_BUS_PROPERTY("Since", "t", property_since, 0, 0),
         SD_BUS_PROPERTY("MaxSeries", "t", bus_property_max_series, 0, 0),
+        SD_BUS_PROPERTY("HistorySince", "t", property_history_since, 0, 0),
         SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(so)", units), method_list_units,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetUnit", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", unit), method_get_unit,
@@ -343,8 +268,13 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_get_unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("List",
                                 SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", cursor, "u", limit),
-                                SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor), method_list,
+                                SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor), bus_method_list,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListRange",
+                                SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", sinceUSec, "t", untilUSec,
+                                            "t", cursor, "u", limit),
+                                SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor, "t", firstUSec, "t", lastUSec),
+                                bus_method_list_range, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetHistogram", SD_BUS_ARGS("s", unit, "s", op, "s", phase, "s", device),
                                 SD_BUS_RESULT("a(tt)", buckets), method_get_histogram,
                                 SD_BUS_VTABLE_UNPRIVILEGED),

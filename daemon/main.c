@@ -18,6 +18,7 @@ static int help(void) {
                "  -h --help             Show this help\n"
                "     --version          Show the version\n"
                "     --runtime-dir=DIR  Where to put the socket (default: $RUNTIME_DIRECTORY, " DEFAULT_RUNTIME_DIR ")\n"
+               "     --state-dir=DIR    Where to keep the history (default: $STATE_DIRECTORY, " DEFAULT_STATE_DIR ")\n"
                "     --bpffs=DIR        Where a bpf file system is mounted (default: " DEFAULT_BPFFS ")\n"
                "     --config=FILE      Read this configuration file only\n"
                "     --tier=TIER        auto, tracepoint, function or kprobe (default: as configured)\n"
@@ -30,12 +31,13 @@ static int help(void) {
 
 /* Returns 1 to go on, 0 if all is done. */
 static int parse_argv(int argc, char *argv[], ManagerOptions *o) {
-        enum { ARG_VERSION = 0x100, ARG_RUNTIME_DIR, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_NO_BUS,
+        enum { ARG_VERSION = 0x100, ARG_RUNTIME_DIR, ARG_STATE_DIR, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_NO_BUS,
                ARG_DEBUG };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "runtime-dir", required_argument, NULL, ARG_RUNTIME_DIR },
+                { "state-dir", required_argument, NULL, ARG_STATE_DIR },
                 { "bpffs", required_argument, NULL, ARG_BPFFS },
                 { "config", required_argument, NULL, ARG_CONFIG },
                 { "tier", required_argument, NULL, ARG_TIER },
@@ -54,6 +56,9 @@ static int parse_argv(int argc, char *argv[], ManagerOptions *o) {
                         return 0;
                 case ARG_RUNTIME_DIR:
                         o->runtime_dir = optarg;
+                        break;
+                case ARG_STATE_DIR:
+                        o->state_dir = optarg;
                         break;
                 case ARG_BPFFS:
                         o->bpffs = optarg;
@@ -93,6 +98,8 @@ int main(int argc, char *argv[]) {
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         if (!o.runtime_dir)
                 o.runtime_dir = secure_getenv("RUNTIME_DIRECTORY") ?: DEFAULT_RUNTIME_DIR;
+        if (!o.state_dir)
+                o.state_dir = secure_getenv("STATE_DIRECTORY") ?: DEFAULT_STATE_DIR;
 
         r = manager_new(&m, &o);
         if (r < 0)

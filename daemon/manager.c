@@ -127,6 +127,9 @@ int manager_on_stall(Manager *m, const struct stall *record) {
         r = stall_log_add(m->stalls, o->unit, record, &e);
         if (r < 0)
                 return r;
+        r = history_add_stall(m->history, e->id, e->start_realtime_us, e->unit, &e->record, sizeof(e->record));
+        if (r < 0)
+                log_debug_errno(r, "Cannot keep a stall in the history, ignoring: %m");
         /* The filesystem may have been mounted since the last query; usually one poll(). */
         r = device_table_refresh(m->devices);
         if (r < 0)
@@ -222,6 +225,7 @@ static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void
                 r = write_settings(m);
                 if (r < 0)
                         log_warning_errno(r, "Cannot set the thresholds, ignoring: %m");
+                history_set_max_bytes(m->history, m->config.history_max_bytes);
         }
         (void) sd_notify(false, "READY=1");
 
@@ -236,6 +240,7 @@ static int setup_events(Manager *m) {
         sigaddset(&mask, SIGTERM);
         sigaddset(&mask, SIGINT);
         sigaddset(&mask, SIGHUP);
+        sigaddset(&mask, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
         r = sd_event_default(&m->event);
@@ -366,6 +371,10 @@ static int setup_tables(Manager *m) {
         if (r < 0)
                 return r;
         m->refreshed_ns = 0;
+        r = history_keeper_new(&m->history_keeper, m, m->options.state_dir, m->hurry);
+        if (r < 0)
+                return r;
+        m->history = history_keeper_get(m->history_keeper);
 
         return stall_log_new(&m->stalls, m->event, m->maps.stalls, on_stall, m);
 }
@@ -379,7 +388,8 @@ int manager_new(Manager **ret, const ManagerOptions *options) {
         m->options = *options;
         m->fold_after_ns = FOLD_AFTER_NS;
         m->housekeeping_us = HOUSEKEEPING_INTERVAL_US;
-        if (secure_getenv("IOLAT_TEST_HURRY")) { /* tests do not wait for minutes */
+        m->hurry = secure_getenv("IOLAT_TEST_HURRY");
+        if (m->hurry) {
                 m->fold_after_ns = NSEC_PER_SEC;
                 m->housekeeping_us = USEC_PER_SEC / 4;
         }
@@ -408,6 +418,7 @@ int manager_new(Manager **ret, const ManagerOptions *options) {
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
+        history_keeper_free(m->history_keeper);
         peer_server_free(m->peers);
         unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);
@@ -433,6 +444,7 @@ int manager_run(Manager *m) {
         (void) sd_notify(false, "READY=1\nSTATUS=Measuring storage latency.");
         r = sd_event_loop(m->event);
         (void) sd_notify(false, "STOPPING=1");
+        history_keeper_finish(m->history_keeper);
         if (r < 0)
                 return log_error_errno(r, "Event loop failed: %m");
 

@@ -9,6 +9,7 @@
 #include "bus-system.h"
 #include "conf.h"
 #include "device.h"
+#include "history-keeper.h"
 #include "maps.h"
 #include "owner.h"
 #include "query.h"
@@ -19,6 +20,7 @@
 
 typedef struct ManagerOptions {
         const char *runtime_dir;
+        const char *state_dir;
         const char *bpffs;
         const char *config_file; /* NULL: the usual places */
         const char *tier;        /* NULL: as configured */
@@ -45,9 +47,12 @@ struct Manager {
         Blamer *blamer;
         uint64_t tick; /* settings.tick */
         uint64_t started_realtime_us;
+        HistoryKeeper *history_keeper;
+        History *history; /* of the keeper */
         uint64_t refreshed_ns;
         uint64_t fold_after_ns;
         uint64_t housekeeping_us;
+        bool hurry; /* a test, that does not wait for minutes */
         uint64_t alerts_dropped;
 };
 

@@ -26,13 +26,41 @@ StallRow stall_row(Manager *m, const StallEntry *e) {
         };
 }
 
+typedef struct RestoredStalls {
+        Manager *manager;
+        uint32_t left;
+        stall_callback callback;
+        void *userdata;
+} RestoredStalls;
+
+/* What an earlier run of the daemon has seen. */
+static int restored_stall(const HistoryStall *s, void *userdata) {
+        RestoredStalls *q = userdata;
+        StallEntry e = { .id = s->id, .start_realtime_us = s->start_us, .unit = s->unit };
+        StallRow row;
+
+        if (!s->restored || s->size != sizeof(e.record) || q->left == 0)
+                return 0;
+        memcpy(&e.record, s->record, sizeof(e.record));
+        e.record.comm[COMM_LEN - 1] = 0;
+        row = stall_row(q->manager, &e);
+        q->left--;
+
+        return q->callback(&row, q->userdata);
+}
+
 int query_stalls(Manager *m, uint64_t since_realtime_us, uint32_t limit, stall_callback callback, void *userdata) {
+        RestoredStalls q = { .manager = m, .left = limit, .callback = callback, .userdata = userdata };
         const StallEntry *e;
         int r;
 
         r = manager_refresh(m);
         if (r < 0)
                 return r;
+        r = history_foreach_stall(m->history, since_realtime_us, UINT64_MAX, restored_stall, &q);
+        if (r < 0)
+                return r;
+        limit = q.left;
         for (size_t i = 0; limit > 0 && (e = stall_log_get(m->stalls, i)); i++) {
                 StallRow row;
 

@@ -5,10 +5,8 @@
 #include "histogram.h"
 #include "manager.h"
 #include "names.h"
+#include "query-rows.h"
 #include "unit-path.h"
-
-/* A row's cursor: the serial of its series, and which of its rows it is. */
-enum { CURSOR_SHIFT = 6 };
 
 enum { ROW_TOTAL, ROW_PHASE_0 }; /* rows of an operation; requests have one per part */
 
@@ -70,17 +68,6 @@ static void row_set_short(Row *row, const struct hist_short *h) {
         row->p99_ns = hist_short_quantile(h, 0.99);
 }
 
-typedef struct RowSink {
-        const RowFilter *filter;
-        uint64_t cursor; /* rows up to this one are not wanted */
-        uint64_t last;   /* of the rows that were handed out */
-        uint32_t left;   /* how many more are wanted */
-        bool more;       /* there was at least one too many */
-        bool current;
-        row_callback callback;
-        void *userdata;
-} RowSink;
-
 static int sink_row(RowSink *k, const Row *row, uint64_t id) {
         int r;
 
@@ -99,70 +86,74 @@ static int sink_row(RowSink *k, const Row *row, uint64_t id) {
         return 0;
 }
 
-static int sink_op(Manager *m, RowSink *k, const Series *s) {
+int row_sink_op(Manager *m, RowSink *k, const Series *s, const struct op_value *v) {
         const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
-        struct op_value v;
         int r;
 
-        r = series_read_op(m->series, s, k->current, &v);
-        if (r < 0)
-                return r;
-
         row.phase = "total";
-        row.errors = v.errors;
+        row.errors = v->errors;
         sources_of_total(&m->sources, s->op, source);
         row.source = source;
-        row_set_full(&row, &v.total);
+        row_set_full(&row, &v->total);
         r = sink_row(k, &row, s->serial << CURSOR_SHIFT | ROW_TOTAL);
         for (int p = 0; p < _PHASE_MAX && r >= 0; p++) {
                 row.phase = phase_to_string(p);
                 row.errors = 0;
                 sources_of_phase(&m->sources, p, source);
-                row_set_short(&row, &v.phase[p]);
+                row_set_short(&row, &v->phase[p]);
                 r = sink_row(k, &row, s->serial << CURSOR_SHIFT | (ROW_PHASE_0 + p));
         }
 
         return r;
 }
 
-static int sink_rq(Manager *m, RowSink *k, const Series *s) {
+int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *v) {
         const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
-        struct rq_value v;
         uint64_t owned[_OWNED_BY_MAX];
         int r;
 
-        r = series_read_rq(m->series, s, k->current, &v);
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < _OWNED_BY_MAX; i++)
-                owned[i] = v.owned_bytes[i];
-        row.bytes = v.bytes;
-        row.errors = v.errors;
+                owned[i] = v->owned_bytes[i];
+        row.bytes = v->bytes;
+        row.errors = v->errors;
         row.owned_bytes = owned;
 
         row.phase = rq_part_to_string(RQ_PART_QUEUE);
         sources_of_request(&m->sources, RQ_PART_QUEUE, source);
         row.source = source;
-        row_set_full(&row, &v.queue);
+        row_set_full(&row, &v->queue);
         r = sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_QUEUE);
         if (r < 0)
                 return r;
 
         row.phase = rq_part_to_string(RQ_PART_DEVICE);
         sources_of_request(&m->sources, RQ_PART_DEVICE, source);
-        row.untimed = v.untimed;
-        row_set_full(&row, &v.device);
+        row.untimed = v->untimed;
+        row_set_full(&row, &v->device);
 
         return sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_DEVICE);
 }
 
-static int sink_series(Manager *m, RowSink *k, const Series *s) {
-        if (!unit_matches(k->filter->units, s) || !strv_has(k->filter->ops, series_op_name(s)))
-                return 0;
+bool row_filter_matches(const RowFilter *filter, const Series *s) {
+        return unit_matches(filter->units, s) && strv_has(filter->ops, series_op_name(s));
+}
 
-        return s->is_request ? sink_rq(m, k, s) : sink_op(m, k, s);
+static int sink_series(Manager *m, RowSink *k, const Series *s) {
+        struct op_value op;
+        struct rq_value rq;
+        int r;
+
+        if (!row_filter_matches(k->filter, s))
+                return 0;
+        if (s->is_request) {
+                r = series_read_rq(m->series, s, k->current, &rq);
+                return r < 0 ? r : row_sink_rq(m, k, s, &rq);
+        }
+        r = series_read_op(m->series, s, k->current, &op);
+
+        return r < 0 ? r : row_sink_op(m, k, s, &op);
 }
 
 int query_rows(Manager *m, const RowFilter *filter, uint64_t cursor, uint32_t limit, row_callback callback,

@@ -48,6 +48,19 @@ typedef struct RowFilter {
 int query_rows(Manager *m, const RowFilter *filter, uint64_t cursor, uint32_t limit, row_callback callback,
                void *userdata, uint64_t *ret_next);
 
+/* As query_rows(), of what was counted in the windows of the history that overlap the span (CLOCK_REALTIME). There
+ * may be fewer rows than the limit, even none, and yet a next page. */
+typedef struct RangeResult {
+        uint64_t next;     /* cursor for the next page, 0 if there is none */
+        uint64_t first_us; /* what is covered of the span, 0 if nothing is */
+        uint64_t last_us;
+} RangeResult;
+int query_range(Manager *m, const RowFilter *filter, uint64_t since_us, uint64_t until_us, uint64_t cursor,
+                uint32_t limit, row_callback callback, void *userdata, RangeResult *ret);
+
+/* Where the oldest window of the history begins, 0 if there is none. */
+uint64_t query_history_since(Manager *m);
+
 /* Calls back for each non-empty bucket (inclusive upper edge in ns, UINT64_MAX for the last; count), all devices
  * together if device ("MAJ:MIN") is empty. Returns -ENOENT if nothing was counted under that unit, op and phase,
  * -EINVAL if op, phase or device is none. */

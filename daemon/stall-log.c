@@ -12,6 +12,7 @@ struct StallLog {
         void *userdata;
         StallEntry entries[STALLS_KEPT_MAX];
         uint64_t n_added;
+        uint64_t first_id; /* above those of earlier runs */
 };
 
 static int on_record(void *userdata, void *data, size_t size) {
@@ -34,12 +35,24 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
+/* Wall-clock time of a CLOCK_MONOTONIC time stamp. */
+static uint64_t realtime_us(uint64_t monotonic_ns) {
+        uint64_t now = now_ns(), now_real;
+        struct timespec real;
+
+        clock_gettime(CLOCK_REALTIME, &real);
+        now_real = real.tv_sec * NSEC_PER_SEC + real.tv_nsec;
+
+        return (now_real - (now > monotonic_ns ? now - monotonic_ns : 0)) / NSEC_PER_USEC;
+}
+
 int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback callback, void *userdata) {
         _cleanup_(stall_log_freep) StallLog *l = calloc(1, sizeof(*l));
         int r;
 
         if (!l)
                 return -ENOMEM;
+        l->first_id = realtime_us(now_ns());
         l->callback = callback;
         l->userdata = userdata;
         l->ring = ring_buffer__new(map_fd, on_record, l, NULL);
@@ -70,17 +83,6 @@ StallLog *stall_log_free(StallLog *l) {
         return NULL;
 }
 
-/* Wall-clock time of a CLOCK_MONOTONIC time stamp. */
-static uint64_t realtime_us(uint64_t monotonic_ns) {
-        uint64_t now = now_ns(), now_real;
-        struct timespec real;
-
-        clock_gettime(CLOCK_REALTIME, &real);
-        now_real = real.tv_sec * NSEC_PER_SEC + real.tv_nsec;
-
-        return (now_real - (now > monotonic_ns ? now - monotonic_ns : 0)) / NSEC_PER_USEC;
-}
-
 int stall_log_add(StallLog *l, const char *unit, const struct stall *record, const StallEntry **ret) {
         StallEntry *e = &l->entries[l->n_added % STALLS_KEPT_MAX];
         char *copy = strdup(unit);
@@ -89,7 +91,7 @@ int stall_log_add(StallLog *l, const char *unit, const struct stall *record, con
                 return -ENOMEM;
         free(e->unit);
         *e = (StallEntry){
-                .id = ++l->n_added,
+                .id = l->first_id + l->n_added++,
                 .start_realtime_us = realtime_us(record->end_ns - record->total_ns),
                 .unit = copy,
                 .record = *record,

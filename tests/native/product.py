@@ -33,6 +33,7 @@ class Daemon:
         self.directory.mkdir()
         self.bpffs = bpffs_dir
         self.socket = self.directory / 'run/bus'
+        self.state = self.directory / 'state'
         self.log = self.directory / 'log'
         self.config = self.directory / 'iolatd.conf'
         self.config.write_text(config)
@@ -42,7 +43,7 @@ class Daemon:
 
     def args(self):
         return [*self.prefix, IOLATD, f'--runtime-dir={self.directory / "run"}', f'--bpffs={self.bpffs}',
-                f'--config={self.config}', '--no-bus']
+                f'--config={self.config}', f'--state-dir={self.state}', '--no-bus']
 
     def start(self):
         """Returns once the daemon said that it is ready."""

@@ -15,10 +15,11 @@ from rig import base_dir, bpffs, cgroup, ext4, workload
 METHODS = {
     'ListUnits': ('', 'a(so)'), 'GetUnit': ('s', 'o'), 'GetUnitByPID': ('u', 'o'),
     'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
-    'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListHistograms': ('tu', 'a(sssstta(stat))t'),
-    'ListBlindSpots': ('', 'a(ss)'),
+    'ListRange': ('asasastttu', 'aa{sv}ttt'), 'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'),
+    'ListHistograms': ('tu', 'a(sssstta(stat))t'), 'ListBlindSpots': ('', 'a(ss)'),
 }
-PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't', 'MaxSeries': 't'}
+PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't', 'MaxSeries': 't',
+              'HistorySince': 't'}
 MANAGER = 'org.iolat1.Manager'
 
 
@@ -88,6 +89,9 @@ ERRORS = {
                                      'org.iolat1.Error.NoSuchUnit'),
     'blame of a time that ends before it begins': ('GetBlame', ['string:', 'uint64:2', 'uint64:1'],
                                                    'org.iolat1.Error.BadRange'),
+    'range that ends before it begins': ('ListRange', ['array:string:', 'array:string:', 'array:string:', 'uint64:2',
+                                                       'uint64:1', 'uint64:0', 'uint32:0'],
+                                         'org.iolat1.Error.BadRange'),
 }
 
 
@@ -142,8 +146,8 @@ def test_system_bus(t):
     runtime.mkdir()
     log = open(base_dir() / 'bus-log', 'ab')
     t.defer(log.close)
-    process = start(IOLATD, f'--runtime-dir={runtime}', f'--bpffs={t.enter(bpffs())}', '--config=/dev/null', env=env,
-                    stdout=log, stderr=log)
+    process = start(IOLATD, f'--runtime-dir={runtime}', f'--state-dir={runtime}', f'--bpffs={t.enter(bpffs())}',
+                    '--config=/dev/null', env=env, stdout=log, stderr=log)
     t.defer(stop, process)
 
     def version():

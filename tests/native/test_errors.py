@@ -39,8 +39,8 @@ def one_sentence(r, *words):
 
 def iolatd(t, bpffs_dir, *prefix, directory=None, **kwargs):
     directory = directory or t.directory('runtime')
-    return run(*prefix, IOLATD, f'--runtime-dir={directory}', f'--bpffs={bpffs_dir}', '--no-bus', check=False,
-               timeout=30, **kwargs)
+    return run(*prefix, IOLATD, f'--runtime-dir={directory}', f'--state-dir={directory}', f'--bpffs={bpffs_dir}',
+               '--no-bus', check=False, timeout=30, **kwargs)
 
 
 def public_copy(t, program):

@@ -69,6 +69,7 @@ static void check_warning(size_t i, const char *place, const char *text) {
 static void check_defaults(const Config *c) {
         assert_int_equal(c->tier, CONFIG_TIER_AUTO);
         assert_int_equal(c->max_units, 4096);
+        assert_int_equal(c->history_max_bytes, 8 * 1024 * 1024);
         assert_int_equal(c->fsync_record_ns, 100 * NSEC_PER_MSEC);
         assert_int_equal(c->fsync_alert_ns, NSEC_PER_SEC);
         assert_int_equal(c->write_record_ns, 100 * NSEC_PER_MSEC);
@@ -106,6 +107,33 @@ static void test_all_keys(void **state) {
         assert_int_equal(c.alert_burst, 7);
         assert_int_equal(c.alert_interval_ns, 120 * NSEC_PER_SEC);
         assert_int_equal(c.max_series, 1000);
+}
+
+static void test_sizes(void **state) {
+        static const struct {
+                const char *text;
+                uint64_t bytes; /* 0: refused */
+        } cases[] = {
+                { "64K", 65536 },     { "65536", 65536 },   { "65536B", 65536 }, { "1M", 1048576 }, { "32M", 33554432 },
+                { "65535", 0 },       { "63K", 0 },         { "33M", 0 },        { "1G", 0 },       { "8m", 0 },
+                { "8 M", 0 },         { "8MB", 0 },         { "M", 0 },          { "-1M", 0 },      { "1.5M", 0 },
+                { "99999999999999999999", 0 },              { "18446744073709551615G", 0 },
+                { "123456789012345678901234567890M", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char text[128];
+                Config c;
+
+                snprintf(text, sizeof(text), "[Daemon]\nHistoryMaxBytes=%s\n", cases[i].text);
+                c = load_text(text);
+                assert_int_equal(n_messages, cases[i].bytes ? 0 : 1);
+                assert_true(c.history_max_bytes == (cases[i].bytes ?: 8 * 1024 * 1024));
+        }
+        (void) load_text("[Daemon]\nHistoryMaxBytes=1K\n");
+        check_warning(0, "file.conf:2:", "64K to 32M");
+        (void) load_text("[Daemon]\nHistoryMaxBytes=big\n");
+        check_warning(0, "file.conf:2:", "not a valid size");
 }
 
 static void test_main_file_precedence(void **state) {
@@ -410,7 +438,7 @@ static void test_tiers(void **state) {
 
 DEFINE_TEST_MAIN(
         WITH_DIR(test_defaults),
-        WITH_DIR(test_all_keys),
+        WITH_DIR(test_all_keys), WITH_DIR(test_sizes),
         WITH_DIR(test_main_file_precedence),
         WITH_DIR(test_dropins),
         WITH_DIR(test_dropins_without_main_file),
