@@ -325,6 +325,7 @@ static void load_done(int result, void *userdata) {
                 load_failed(k, result);
         k->loaded = true;
         k->history->rewrite_wanted = true;
+        manager_on_history_loaded(k->manager);
         if (k->waiting) {
                 uint64_t now_us = now_realtime_us();
 

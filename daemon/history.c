@@ -2,7 +2,9 @@
 #include "history.h"
 
 enum {
-        BASELINE_SHARE = 2, /* numbers to count from may take 1/2 of the maximum; windows need room as well */
+        /* Numbers to count from may take 4/8 of the maximum, and grow to 5/8: windows need room as well. */
+        BASELINE_EIGHTHS = 4,
+        BASELINE_EIGHTHS_MAX = 5,
         STALLS_SHARE = 8,
 };
 
@@ -120,9 +122,11 @@ static void merge_old_windows(History *h, uint64_t now_us) {
         h->n_windows = n;
 }
 
-/* The numbers of the youngest series, until the rest fits. */
-static void drop_baselines(History *h) {
-        for (size_t i = h->dict.n_series; i > 0 && history_bytes(h) > h->max_bytes; i--) {
+/* The numbers of the youngest series, so many bytes of them. */
+static void drop_baselines(History *h, size_t surplus) {
+        size_t before = h->dict.baseline_bytes;
+
+        for (size_t i = h->dict.n_series; i > 0 && before - h->dict.baseline_bytes < surplus; i--) {
                 HistorySeries *s = h->dict.series[i - 1];
 
                 if (!s->baseline)
@@ -143,6 +147,8 @@ void history_settle(History *h, uint64_t now_us) {
         while (h->n_stalls > 0 && (h->stalls[0].start_us + HISTORY_KEEP_US < now_us ||
                                    h->stalls_bytes > h->max_bytes / STALLS_SHARE))
                 drop_oldest_stall(h);
+        if (h->dict.baseline_bytes > h->max_bytes / 8 * BASELINE_EIGHTHS_MAX)
+                drop_baselines(h, h->dict.baseline_bytes - h->max_bytes / 8 * BASELINE_EIGHTHS);
         history_dict_collect(&h->dict);
 
         while (h->n_windows > 0 && history_bytes(h) > h->max_bytes) {
@@ -154,8 +160,8 @@ void history_settle(History *h, uint64_t now_us) {
                 drop_oldest_windows(h, n);
                 history_dict_collect(&h->dict);
         }
-        if (history_bytes(h) > h->max_bytes) {
-                drop_baselines(h);
+        while (h->dict.baseline_bytes > 0 && history_bytes(h) > h->max_bytes) {
+                drop_baselines(h, history_bytes(h) - h->max_bytes);
                 history_dict_collect(&h->dict);
         }
 }
@@ -238,7 +244,7 @@ static int look_up(History *h, const SeriesKey *key, HistorySeries **ret) {
                 return s->baseline_size != h->scratch.size ||
                         memcmp(s->baseline, h->scratch.data, h->scratch.size) != 0;
         }
-        if (h->dict.baseline_bytes + h->scratch.size > h->max_bytes / BASELINE_SHARE) {
+        if (h->dict.baseline_bytes + h->scratch.size > h->max_bytes / 8 * BASELINE_EIGHTHS) {
                 h->incomplete = true;
                 return 0;
         }

@@ -11,6 +11,7 @@
 #include "cgroup-tree.h"
 #include "fold.h"
 #include "loader.h"
+#include "history-bridge.h"
 #include "log.h"
 #include "manager.h"
 #include "unit-path.h"
@@ -18,6 +19,7 @@
 #define HOUSEKEEPING_INTERVAL_US (30 * USEC_PER_SEC)
 #define TICK_US USEC_PER_SEC
 #define TICK_ACCURACY_US (50 * USEC_PER_MSEC)
+#define REFRESH_AGAIN_NS (20 * NSEC_PER_MSEC)
 #define REFRESH_INTERVAL_NS (100 * NSEC_PER_MSEC)
 #define PATH_OF_PEER_SOCKET_MAX 108
 
@@ -67,6 +69,14 @@ int manager_refresh(Manager *m) {
         m->refreshed_ns = now;
 
         return 0;
+}
+
+bool manager_refresh_again(Manager *m) {
+        if (now_ns() < m->refreshed_ns + REFRESH_AGAIN_NS)
+                return false;
+        m->refreshed_ns = 0;
+
+        return manager_refresh(m) >= 0;
 }
 
 int manager_invocation_id(Manager *m, const Owner *o, char ret[33]) {
@@ -344,6 +354,16 @@ static int start_changes(Manager *m) {
         return write_settings(m);
 }
 
+void manager_on_history_loaded(Manager *m) {
+        int r;
+
+        if (!m->history) /* still being set up, because nothing could be read */
+                return;
+        r = history_seed(m->history, blamer_matrix(m->blamer), m->started_realtime_us);
+        if (r < 0)
+                log_warning_errno(r, "Cannot go on with the blame of before, beginning anew: %m");
+}
+
 static int setup_tables(Manager *m) {
         int r;
 
@@ -375,6 +395,7 @@ static int setup_tables(Manager *m) {
         if (r < 0)
                 return r;
         m->history = history_keeper_get(m->history_keeper);
+        history_listen(m->history, blamer_matrix(m->blamer));
 
         return stall_log_new(&m->stalls, m->event, m->maps.stalls, on_stall, m);
 }

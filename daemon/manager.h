@@ -68,6 +68,10 @@ int manager_run(Manager *m);
 /* Brings everything up to date that queries answer from, unless that was done just now. */
 int manager_refresh(Manager *m);
 
+/* Likewise, for one who did not find what it looked for; returns whether anything was read, which is limited so that
+ * nobody can make the daemon do nothing else. */
+bool manager_refresh_again(Manager *m);
+
 /* A stall was read from the ring: keeps it, announces it. */
 int manager_on_stall(Manager *m, const struct stall *record);
 
@@ -76,6 +80,9 @@ int manager_invocation_id(Manager *m, const Owner *o, char ret[33]);
 
 /* What the service manager calls the unit; NULL if that is not known (yet). */
 const char *manager_description(Manager *m, const char *unit);
+
+/* The history has what an earlier run of the daemon saved. */
+void manager_on_history_loaded(Manager *m);
 
 /* How the interfaces see a stall. Strings belong to the daemon, as in query.h. */
 StallRow stall_row(Manager *m, const StallEntry *e);

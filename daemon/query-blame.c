@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "history-bridge.h"
 #include "manager.h"
 #include "names.h"
 
@@ -7,10 +8,12 @@ typedef struct Collected {
         BlameRow *rows;
         size_t n;
         size_t n_allocated;
+        Blame *sum; /* that the rows' names belong to, if it is not the daemon's own */
 } Collected;
 
 static void collected_done(Collected *c) {
         free(c->rows);
+        blame_free(c->sum);
 }
 
 static int collect(const BlameRow *row, void *userdata) {
@@ -56,13 +59,27 @@ static int compare_rows(const void *a, const void *b) {
         return r == 0 ? compare_number(x->weight, y->weight) : r;
 }
 
-/* Where the rows come from. What is kept is one sum over the life of this daemon, so all of it or nothing. */
-static int foreach_in_span(Manager *m, uint64_t since_realtime_us, uint64_t until_realtime_us, blame_callback callback,
-                           void *userdata) {
-        if (until_realtime_us < m->started_realtime_us)
-                return 0;
+static int add_entry(const BlameEntry *e, void *userdata) {
+        const BlameRow row = blame_row_of_entry(e);
 
-        return blame_foreach(blamer_matrix(m->blamer), callback, userdata);
+        return blame_add(userdata, &row);
+}
+
+/* All of it is a sum that only grows while the daemon lives, as counters do; a part is put together of the windows of
+ * the history. */
+static int collect_span(Manager *m, uint64_t since_realtime_us, uint64_t until_realtime_us, Collected *c) {
+        int r;
+
+        if (since_realtime_us == 0 && until_realtime_us == UINT64_MAX)
+                return blame_foreach(blamer_matrix(m->blamer), collect, c);
+
+        r = blame_new(&c->sum, BLAME_ROWS_MAX);
+        if (r >= 0)
+                r = history_foreach_blame(m->history, since_realtime_us, until_realtime_us, add_entry, c->sum);
+        if (r < 0)
+                return r;
+
+        return blame_foreach(c->sum, collect, c);
 }
 
 static BlamedRow blamed_row(Manager *m, const BlameRow *row) {
@@ -86,7 +103,7 @@ int query_blame(Manager *m, const char *unit, uint64_t since_realtime_us, uint64
 
         r = manager_refresh(m);
         if (r >= 0)
-                r = foreach_in_span(m, since_realtime_us, until_realtime_us, collect, &c);
+                r = collect_span(m, since_realtime_us, until_realtime_us, &c);
         if (r < 0)
                 return r;
         if (c.n > 1)

@@ -46,6 +46,20 @@ static int add_steps(Manager *m, const char *unit, uint64_t step_ns[_STEP_MAX]) 
         return known ? 0 : -ENOENT;
 }
 
+/* A unit that has just begun is not in what was read a moment ago. */
+static int look_up(Manager *m, const char *unit, uint64_t step_ns[_STEP_MAX]) {
+        int r;
+
+        r = manager_refresh(m);
+        if (r < 0)
+                return r;
+        r = add_steps(m, unit, step_ns);
+        if (r != -ENOENT || !manager_refresh_again(m))
+                return r;
+
+        return add_steps(m, unit, step_ns);
+}
+
 int query_unit(Manager *m, const char *unit, UnitSummary *ret) {
         /* Valid until the next call, which is all that the interface promises. */
         static char *control_group = NULL;
@@ -53,11 +67,8 @@ int query_unit(Manager *m, const char *unit, UnitSummary *ret) {
         FindPath f = { .unit = unit };
         int r;
 
-        r = manager_refresh(m);
-        if (r < 0)
-                return r;
         *ret = (UnitSummary){ .unit = unit };
-        r = add_steps(m, unit, ret->step_ns);
+        r = look_up(m, unit, ret->step_ns);
         if (r < 0)
                 return r;
 

@@ -354,8 +354,8 @@ def test_stalls_survive(t):
 def test_cap(t):
     d = make(t, '[Daemon]\nHistoryMaxBytes=64K\n').start()
     disk = t.enter(ext4())
-    groups = [t.enter(cgroup(f'{n}.service')) for n in range(60)]
-    for n in range(6):
+    groups = [t.enter(cgroup(f'{n}.service')) for n in range(30)]
+    for n in range(12):
         for g in groups:
             workload('fsync', disk.path('f'), g, count=5, write=4096)
     time.sleep(3 * TICK_SEC)

@@ -129,14 +129,14 @@ static void test_largest(void **unused) {
         Buffer b = {};
 
         memset(&op, 0xff, sizeof(op));
-        op.folded_from = 0;
+        op.folded_from = op.tick = 0; /* which are not of the history */
         op_value_encode(&b, &op);
         assert_true(b.size <= ENCODED_VALUE_MAX);
         assert_int_equal(op_value_decode_add(b.data, b.size, &op2), 0);
         assert_memory_equal(&op, &op2, sizeof(op));
         b.size = 0;
         memset(&rq, 0xff, sizeof(rq));
-        rq.folded_from = 0;
+        rq.folded_from = rq.tick = 0;
         rq_value_encode(&b, &rq);
         assert_true(b.size <= ENCODED_VALUE_MAX);
         assert_int_equal(rq_value_decode_add(b.data, b.size, &rq2), 0);
