@@ -17,6 +17,14 @@ int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret);
 int query_call_simple(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret,
                       const char *types, ...);
 
+/* The pieces of query_new(), query_rows() and query_manager(), for those who do not wait for an answer. The first
+ * does not log: it returns before the connection is set up. */
+int query_start(const Options *o, Query **ret);
+int query_list_request(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, sd_bus_message **ret);
+int query_list_decode(sd_bus_message *reply, Rows *rows, uint64_t *ret_next);
+int query_manager_request(Query *q, sd_bus_message **ret);
+int query_manager_decode(sd_bus_message *reply, ManagerInfo *ret);
+
 /* Logs that a reply could not be read. */
 int query_log_reply(int error);
 

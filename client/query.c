@@ -115,11 +115,8 @@ static int open_bus(const Options *o, Query *q) {
         }
         if (r < 0)
                 return r;
-        r = sd_bus_set_method_call_timeout(q->bus, CALL_TIMEOUT_US);
-        if (r < 0)
-                return r;
 
-        return wait_ready(q->bus);
+        return sd_bus_set_method_call_timeout(q->bus, CALL_TIMEOUT_US);
 }
 
 static int log_unreachable(const Query *q, int error) {
@@ -139,8 +136,25 @@ int query_new(const Options *o, Query **ret) {
         if (!q)
                 return log_oom();
         r = open_bus(o, q);
+        if (r >= 0)
+                r = wait_ready(q->bus);
         if (r < 0)
                 return log_unreachable(q, r);
+        *ret = TAKE_PTR(q);
+
+        return 0;
+}
+
+int query_start(const Options *o, Query **ret) {
+        _cleanup_(query_freep) Query *q = NULL;
+        int r;
+
+        q = calloc(1, sizeof(Query));
+        if (!q)
+                return -ENOMEM;
+        r = open_bus(o, q);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(q);
 
         return 0;
@@ -228,10 +242,8 @@ static int append_lists(sd_bus_message *m, char **patterns, char **ops, char **p
         return r;
 }
 
-/* One page. Returns the cursor of the next one, 0 at the end. */
-static int list_page(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, Rows *rows,
-                     uint64_t *ret_next) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+int query_list_request(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
         r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, "List", &m);
@@ -242,9 +254,14 @@ static int list_page(Query *q, char **patterns, char **ops, char **phases, uint6
                 r = sd_bus_message_append(m, "tu", cursor, (uint32_t) LIST_ROWS_MAX);
         if (r < 0)
                 return log_error_errno(r, "Cannot send that to iolatd: %m");
-        r = query_call(q, m, &reply);
-        if (r < 0)
-                return r;
+        *ret = TAKE_PTR(m);
+
+        return 0;
+}
+
+int query_list_decode(sd_bus_message *reply, Rows *rows, uint64_t *ret_next) {
+        int r;
+
         r = rows_append(rows, reply);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "t", ret_next);
@@ -252,6 +269,22 @@ static int list_page(Query *q, char **patterns, char **ops, char **phases, uint6
                 return query_log_reply(r);
 
         return 0;
+}
+
+/* One page. Returns the cursor of the next one, 0 at the end. */
+static int list_page(Query *q, char **patterns, char **ops, char **phases, uint64_t cursor, Rows *rows,
+                     uint64_t *ret_next) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r;
+
+        r = query_list_request(q, patterns, ops, phases, cursor, &m);
+        if (r < 0)
+                return r;
+        r = query_call(q, m, &reply);
+        if (r < 0)
+                return r;
+
+        return query_list_decode(reply, rows, ret_next);
 }
 
 int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
