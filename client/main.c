@@ -39,6 +39,7 @@ enum {
         ARG_OP,
         ARG_PHASE,
         ARG_DEVICE,
+        ARG_BATCH,
 };
 
 static void options_clear(Options *o) {
@@ -76,8 +77,9 @@ static void help(void) {
                "     --phase=NAME[,NAME...]\n"
                "                         Show only these phases\n"
                "     --device=MAJ:MIN    Show the histogram of this device only\n"
-               "  -n N                   Number of iterations of top\n"
-               "  -d TIME                Time between iterations of top\n"
+               "  -b --batch             Let top print lines instead of filling the screen\n"
+               "  -n --iterations=N      Number of iterations of top\n"
+               "  -d --delay=TIME        Time between iterations of top\n"
                "\n"
                "See the iolatctl(1) man page for details.\n",
                program_invocation_short_name, term_bold(), term_normal(), term_underline(), term_normal(),
@@ -168,7 +170,9 @@ static int parse_option(int c, const char *value, Options *o) {
         case 'a':
                 o->all = true;
                 return 0;
-        case 'b': /* the programs go with the kernel that they were loaded into: all there is, is of this boot */
+        case 'b': /* --boot, too: the programs go with their kernel, so that all there is is of this boot */
+        case ARG_BATCH:
+                o->batch = true;
                 return 0;
         case ARG_SINCE:
         case ARG_UNTIL:
@@ -218,6 +222,9 @@ static int parse_argv(int argc, char **argv, Options *o) {
                 { "json", required_argument, NULL, ARG_JSON },
                 { "by", required_argument, NULL, ARG_BY },
                 { "boot", no_argument, NULL, 'b' },
+                { "batch", no_argument, NULL, ARG_BATCH },
+                { "iterations", required_argument, NULL, 'n' },
+                { "delay", required_argument, NULL, 'd' },
                 { "since", required_argument, NULL, ARG_SINCE },
                 { "until", required_argument, NULL, ARG_UNTIL },
                 { "no-legend", no_argument, NULL, ARG_NO_LEGEND },

@@ -16,6 +16,7 @@ typedef struct Options {
         bool pager;
         bool all;
         bool by_device;
+        bool batch;
         const char *host;
         const char *machine;
         const char *socket;
