@@ -276,11 +276,11 @@ static int wait_for_any(Screen *s, struct pollfd fds[static 2], uint64_t began_n
 
 static void loop(Screen *s, const sigset_t *mask) {
         uint64_t began = now_ns(), left = s->options->iterations;
+        bool refresh_now = false;
         struct pollfd fds[2];
 
         top_source_start(s->source);
         for (;;) {
-                bool refresh_now = false;
                 int r;
 
                 top_draw(s);
@@ -298,7 +298,8 @@ static void loop(Screen *s, const sigset_t *mask) {
                         top_draw(s);
                         return;
                 }
-                if (refresh_now || now_ns() - began >= s->delay_ns) {
+                if (!top_source_is_busy(s->source) && (refresh_now || now_ns() - began >= s->delay_ns)) {
+                        refresh_now = false;
                         began = now_ns();
                         top_source_start(s->source);
                 }

@@ -197,6 +197,7 @@ def test_space_refreshes(t):
     p = Program([CTL, f'--socket={t.rig.daemon.socket}', 'top', '-d', '1h'])
     t.defer(p.close)
     p.wait_for('Waiting for the first interval', 'first screen')
+    time.sleep(1)  # in which both units do something
     p.keys(f'/{RUN}\r ')
     p.wait_for(lambda lines: len(order(t, lines)) == 2, 'rows after Space')
     quit_top(p)
