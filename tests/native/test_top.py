@@ -442,5 +442,14 @@ def test_batch_iterations(t):
         check(abs(sum(rows[0]['phases'].values()) - rows[0]['sumNSec']) <= 0.01 * rows[0]['sumNSec'], f'sum: {rows[0]}')
 
 
+@cases('-n0', '--iterations=0', '-bn0')
+def test_no_iterations(t, option):
+    """Refused by one sentence, and the screen is not touched."""
+    p = Program([CTL, f'--socket={t.rig.daemon.socket}', 'top', option])
+    t.defer(p.close)
+    equal(p.wait(), 1, 'exit code')
+    equal(p.output.decode().splitlines(), ['The number of iterations must be above 0.'], 'output')
+
+
 if __name__ == '__main__':
     harness.main()
