@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bar.h"
 #include "format.h"
+#include "names.h"
 #include "term.h"
 #include "text.h"
 
@@ -18,6 +19,40 @@ static int compare_shares(const void *a, const void *b) {
 void shares_sort(Share *shares, size_t n) {
         if (n > 0)
                 qsort(shares, n, sizeof(Share), compare_shares);
+}
+
+char share_letter(const char *name) {
+        static const char phases[_PHASE_MAX] = {
+                [PHASE_DATA] = 'd',    [PHASE_IO] = 'i',     [PHASE_THROTTLE] = 't', [PHASE_JOURNAL] = 'j',
+                [PHASE_ADMISSION] = 'a', [PHASE_FLUSH] = 'f', [PHASE_LOCK] = 'l',    [PHASE_FREEZE] = 'z',
+                [PHASE_RECLAIM] = 'r', [PHASE_FS] = 's',     [PHASE_OTHER] = 'o',    [PHASE_RUNQUEUE] = 'c',
+        };
+        static const char parts[_RQ_PART_MAX] = { [RQ_PART_QUEUE] = 'q', [RQ_PART_DEVICE] = 'D' };
+        int i;
+
+        i = phase_from_string(name);
+        if (i >= 0)
+                return phases[i];
+        i = rq_part_from_string(name);
+
+        return i >= 0 ? parts[i] : '?';
+}
+
+size_t share_colour(const char *name) {
+        int i;
+
+        i = phase_from_string(name);
+        if (i < 0)
+                i = rq_part_from_string(name);
+
+        return i >= 0 ? (size_t) i : SIZE_MAX;
+}
+
+/* An unknown part gets a colour by its place. */
+static const char *part_colour(const Share *share, size_t i) {
+        size_t colour = share_colour(share->name);
+
+        return term_palette(colour == SIZE_MAX ? i : colour);
 }
 
 static int append_repeated(char **s, const char *what, size_t n) {
@@ -86,7 +121,7 @@ char *bar_shares(const Share *shares, size_t n, unsigned width) {
 
                 seen += shares[i].value;
                 end = sum == 0 ? 0 : (unsigned) ((double) MIN(seen, sum) / (double) sum * width + 0.5);
-                if (text_append(&bar, term_palette(i)) < 0 ||
+                if (text_append(&bar, part_colour(&shares[i], i)) < 0 ||
                     append_repeated(&bar, part_symbol(i), end - MIN(end, drawn)) < 0)
                         return NULL;
                 drawn = MAX(drawn, end);
@@ -94,8 +129,8 @@ char *bar_shares(const Share *shares, size_t n, unsigned width) {
                 if (percent(shares[i].value, sum) == 0)
                         continue;
                 name = text_escape(shares[i].name);
-                if (!name || text_appendf(&legend, " %s%s%s %s %u%%", term_palette(i), part_symbol(i),
-                                          term_normal(), name, percent(shares[i].value, sum)) < 0)
+                if (!name || text_appendf(&legend, " %s%s%s %s %u%%", part_colour(&shares[i], i),
+                                          part_symbol(i), term_normal(), name, percent(shares[i].value, sum)) < 0)
                         return NULL;
         }
         if (text_appendf(&bar, "%s]%s", term_normal(), legend) < 0)

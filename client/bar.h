@@ -15,6 +15,11 @@ typedef struct Share {
 
 void shares_sort(Share *shares, size_t n); /* largest first */
 
+/* How a phase is told apart from the others wherever it is drawn: a letter, '?' for an unknown name, and a colour of
+ * term_palette(), SIZE_MAX for an unknown name. */
+char share_letter(const char *name);
+size_t share_colour(const char *name);
+
 /* A bar of so many columns, filled up to value of max. NULL if out of memory. */
 char *bar_fill(uint64_t value, uint64_t max, unsigned width);
 

@@ -51,6 +51,8 @@ enum {
         ARG_OP,
         ARG_PHASE,
         ARG_DEVICE,
+        ARG_BOOT,
+        ARG_BATCH,
 };
 
 static void options_clear(Options *o) {
@@ -96,9 +98,10 @@ static void help(void) {
                "     --device=MAJ:MIN    Show the histogram of this device only\n"
                "     --min=TIME          Show operations that took at least that long\n"
                "  -f --follow            Go on showing stalls as they come\n"
-               "  -n --lines=N           Number of stalls or traced operations to show, or of\n"
-               "                         iterations of top\n"
-               "  -d TIME                Time between iterations of top\n"
+               "  -n --lines=N           Number of stalls or traced operations to show\n"
+               "  -b --batch             Let top print lines instead of filling the screen\n"
+               "  -n --iterations=N      Number of iterations of top\n"
+               "  -d --delay=TIME        Time between iterations of top\n"
                "\n"
                "See the iolatctl(1) man page for details.\n",
                program_invocation_short_name, term_bold(), term_normal(), term_underline(), term_normal(),
@@ -197,8 +200,14 @@ static int parse_option(int c, const char *value, Options *o) {
         case 'a':
                 o->all = true;
                 return 0;
-        case 'b':
+        case 'b': /* which of them depends on the command */
+                o->boot = o->batch = true;
+                return 0;
+        case ARG_BOOT:
                 o->boot = true;
+                return 0;
+        case ARG_BATCH:
+                o->batch = true;
                 return 0;
         case 'S':
                 o->has_range = true;
@@ -215,7 +224,7 @@ static int parse_option(int c, const char *value, Options *o) {
                 return 0;
         case 'n':
                 if (parse_count(value, UINT64_MAX - 1, &o->lines) < 0)
-                        return log_bad_value("The argument of --lines= is not a number", value);
+                        return log_bad_value("The argument of --lines= or --iterations= is not a number", value);
                 return 0;
         case 'd':
                 if (parse_nsec(value, &o->delay_ns) < 0 || o->delay_ns == 0)
@@ -255,12 +264,15 @@ static int parse_argv(int argc, char **argv, Options *o) {
                 { "version", no_argument, NULL, ARG_VERSION },
                 { "json", required_argument, NULL, ARG_JSON },
                 { "by", required_argument, NULL, ARG_BY },
-                { "boot", no_argument, NULL, 'b' },
+                { "boot", no_argument, NULL, ARG_BOOT },
                 { "since", required_argument, NULL, 'S' },
                 { "until", required_argument, NULL, 'U' },
                 { "min", required_argument, NULL, ARG_MIN },
                 { "follow", no_argument, NULL, 'f' },
                 { "lines", required_argument, NULL, 'n' },
+                { "batch", no_argument, NULL, ARG_BATCH },
+                { "iterations", required_argument, NULL, 'n' },
+                { "delay", required_argument, NULL, 'd' },
                 { "no-legend", no_argument, NULL, ARG_NO_LEGEND },
                 { "no-pager", no_argument, NULL, ARG_NO_PAGER },
                 { "host", required_argument, NULL, 'H' },

@@ -16,6 +16,7 @@ typedef struct Options {
         bool pager;
         bool all;
         bool by_device;
+        bool batch;
         const char *host;
         const char *machine;
         const char *socket;
@@ -28,7 +29,7 @@ typedef struct Options {
         uint64_t since_us; /* 0: not given */
         uint64_t until_us; /* UINT64_MAX: not given */
         uint64_t min_ns;   /* 0: not given */
-        uint64_t lines;    /* UINT64_MAX: not given */
+        uint64_t lines;    /* or iterations; UINT64_MAX: not given */
         uint64_t delay_ns;
 } Options;
 

@@ -20,6 +20,24 @@ int query_call_simple(Query *q, const char *path, const char *interface, const c
 
 int query_log_unreachable(const Query *q, int error);
 
+/* The pieces of query_new(), query_rows() and query_manager_properties(), for those who do not wait for an answer. The
+ * first does not log: it returns before the connection is set up. */
+int query_start(const Options *o, Query **ret);
+
+/* What a listing is to hold; range NULL: everything since counting began. */
+typedef struct ListRequest {
+        char **patterns, **ops, **phases;
+        const Range *range;
+        uint32_t limit; /* of rows in one page */
+} ListRequest;
+
+/* One page. Returns the cursor of the next one, 0 at the end, and, of a range, which part of it is covered. */
+int query_list_request(Query *q, const ListRequest *l, uint64_t cursor, sd_bus_message **ret);
+int query_list_decode(sd_bus_message *reply, const ListRequest *l, Rows *rows, uint64_t *ret_next, Range *ret_covered);
+
+int query_manager_request(Query *q, sd_bus_message **ret);
+int query_manager_decode(sd_bus_message *reply, ManagerInfo *ret);
+
 /* Logs that a reply could not be read. */
 int query_log_reply(int error);
 

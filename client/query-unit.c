@@ -98,17 +98,46 @@ static int count_units(Query *q, size_t *ret) {
         return 0;
 }
 
-int query_manager_properties(Query *q, ManagerInfo *ret) {
+int query_manager_request(Query *q, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = query_request(q, BUS_PATH, "org.freedesktop.DBus.Properties", "GetAll", &m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", BUS_INTERFACE_MANAGER);
+        if (r < 0)
+                return log_error_errno(r, "Cannot send that to iolatd: %m");
+        *ret = TAKE_PTR(m);
+
+        return 0;
+}
+
+int query_manager_decode(sd_bus_message *reply, ManagerInfo *ret) {
         _cleanup_(manager_info_clear) ManagerInfo i = {};
         int r;
 
-        r = get_properties(q, BUS_PATH, BUS_INTERFACE_MANAGER, manager_fields, ELEMENTSOF(manager_fields), &i);
+        r = fields_decode(reply, manager_fields, ELEMENTSOF(manager_fields), &i, NULL);
         if (r < 0)
-                return r;
+                return query_log_reply(r);
         *ret = i;
         i = (ManagerInfo){};
 
         return 0;
+}
+
+int query_manager_properties(Query *q, ManagerInfo *ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r;
+
+        r = query_manager_request(q, &m);
+        if (r < 0)
+                return r;
+        r = query_call(q, m, &reply);
+        if (r < 0)
+                return r;
+
+        return query_manager_decode(reply, ret);
 }
 
 int query_manager(Query *q, ManagerInfo *ret) {

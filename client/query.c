@@ -116,11 +116,8 @@ static int open_bus(const Options *o, Query *q) {
         }
         if (r < 0)
                 return r;
-        r = sd_bus_set_method_call_timeout(q->bus, CALL_TIMEOUT_US);
-        if (r < 0)
-                return r;
 
-        return wait_ready(q->bus);
+        return sd_bus_set_method_call_timeout(q->bus, CALL_TIMEOUT_US);
 }
 
 int query_log_unreachable(const Query *q, int error) {
@@ -140,8 +137,25 @@ int query_new(const Options *o, Query **ret) {
         if (!q)
                 return log_oom();
         r = open_bus(o, q);
+        if (r >= 0)
+                r = wait_ready(q->bus);
         if (r < 0)
                 return query_log_unreachable(q, r);
+        *ret = TAKE_PTR(q);
+
+        return 0;
+}
+
+int query_start(const Options *o, Query **ret) {
+        _cleanup_(query_freep) Query *q = NULL;
+        int r;
+
+        q = calloc(1, sizeof(Query));
+        if (!q)
+                return -ENOMEM;
+        r = open_bus(o, q);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(q);
 
         return 0;
@@ -232,17 +246,8 @@ static int append_lists(sd_bus_message *m, char **patterns, char **ops, char **p
         return r;
 }
 
-/* What is asked for; range NULL: everything since counting began. */
-typedef struct ListRequest {
-        char **patterns, **ops, **phases;
-        const Range *range;
-        uint32_t limit;
-} ListRequest;
-
-/* One page. Returns the cursor of the next one, 0 at the end. */
-static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows, uint64_t *ret_next,
-                     Range *ret_covered) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+int query_list_request(Query *q, const ListRequest *l, uint64_t cursor, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
         r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : "List", &m);
@@ -255,9 +260,14 @@ static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows
                 r = sd_bus_message_append(m, "tu", cursor, l->limit);
         if (r < 0)
                 return log_error_errno(r, "Cannot send that to iolatd: %m");
-        r = query_call(q, m, &reply);
-        if (r < 0)
-                return r;
+        *ret = TAKE_PTR(m);
+
+        return 0;
+}
+
+int query_list_decode(sd_bus_message *reply, const ListRequest *l, Rows *rows, uint64_t *ret_next, Range *ret_covered) {
+        int r;
+
         r = rows_append(rows, reply);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "t", ret_next);
@@ -267,6 +277,21 @@ static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows
                 return query_log_reply(r);
 
         return 0;
+}
+
+static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows, uint64_t *ret_next,
+                     Range *ret_covered) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *reply = NULL;
+        int r;
+
+        r = query_list_request(q, l, cursor, &m);
+        if (r < 0)
+                return r;
+        r = query_call(q, m, &reply);
+        if (r < 0)
+                return r;
+
+        return query_list_decode(reply, l, rows, ret_next, ret_covered);
 }
 
 static int list_all(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,

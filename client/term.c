@@ -60,6 +60,10 @@ bool term_is_terminal(void) {
         return is_terminal;
 }
 
+bool term_is_interactive(void) {
+        return is_terminal && fd_is_terminal(STDIN_FILENO);
+}
+
 bool term_is_dumb(void) {
         const char *e = getenv("TERM");
 
@@ -68,6 +72,10 @@ bool term_is_dumb(void) {
 
 bool term_utf8(void) {
         return is_utf8;
+}
+
+bool term_colours(void) {
+        return use_colors;
 }
 
 static unsigned size_from_env(const char *name, unsigned otherwise) {
@@ -109,12 +117,23 @@ const char *term_yellow(void) {
         return sequence("\033[0;1;33m");
 }
 
-const char *term_palette(size_t i) {
-        static const char *const palette[] = {
-                "\033[0;34m", "\033[0;33m", "\033[0;36m", "\033[0;35m", "\033[0;32m", "\033[0;31m",
-        };
+int term_palette_colour(size_t i, bool *ret_bold) {
+        static const int palette[] = { 4, 3, 6, 5, 2, 1 }; /* blue, yellow, cyan, magenta, green, red */
 
-        return sequence(palette[i % ELEMENTSOF(palette)]);
+        *ret_bold = i / ELEMENTSOF(palette) % 2 > 0;
+
+        return palette[i % ELEMENTSOF(palette)];
+}
+
+const char *term_palette(size_t i) {
+        static const char *const plain[] = { "", "\033[0;31m", "\033[0;32m", "\033[0;33m", "\033[0;34m",
+                                             "\033[0;35m", "\033[0;36m" };
+        static const char *const bright[] = { "", "\033[0;1;31m", "\033[0;1;32m", "\033[0;1;33m", "\033[0;1;34m",
+                                              "\033[0;1;35m", "\033[0;1;36m" };
+        bool bold;
+        int colour = term_palette_colour(i, &bold);
+
+        return sequence((bold ? bright : plain)[colour]);
 }
 
 const char *term_normal(void) {
