@@ -30,6 +30,14 @@ static int open_map(const char *bpffs, unsigned generation, const char *name, in
         return 0;
 }
 
+int maps_open_more(const Maps *m, const char *name) {
+        int fd = -EBADF, r;
+
+        r = open_map(m->bpffs, m->generation, name, &fd);
+
+        return r < 0 ? r : fd;
+}
+
 static int check_abi(int meta_fd) {
         struct bpf_map_info info = {};
         uint32_t size = sizeof(info), key = 0;

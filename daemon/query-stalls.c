@@ -13,37 +13,61 @@ static const char *dominant_phase(const struct stall *s) {
 }
 
 StallRow stall_row(Manager *m, const StallEntry *e) {
+        const struct stall *s = &e->record;
+
         return (StallRow){
                 .id = e->id,
                 .start_realtime_us = e->start_realtime_us,
                 .unit = e->unit,
-                .op = op_to_string(e->record.op) ?: "unknown",
-                .state = e->record.error < 0 ? "failed" : "done",
-                .error = e->record.error < 0 ? strerrorname_np(-e->record.error) : NULL,
-                .dominant_phase = dominant_phase(&e->record),
-                .mount_point = device_table_mount_point(m->devices, e->record.dev),
-                .record = &e->record,
+                .op = op_to_string(s->op) ?: "unknown",
+                .state = e->in_progress ? "in-progress" : s->error < 0 ? "failed" : "done",
+                .in_progress = e->in_progress,
+                .error = s->error < 0 ? strerrorname_np(-s->error) : NULL,
+                .dominant_phase = e->in_progress ? phase_to_string(s->wait_phase) : dominant_phase(s),
+                .mount_point = device_table_mount_point(m->devices, s->dev),
+                .owners = e->owners,
+                .n_owners = e->n_owners,
+                .record = s,
         };
 }
 
+static int compare_start(const void *a, const void *b) {
+        const StallEntry *x = *(const StallEntry *const *) a, *y = *(const StallEntry *const *) b;
+
+        if (x->start_realtime_us != y->start_realtime_us)
+                return x->start_realtime_us < y->start_realtime_us ? -1 : 1;
+
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
 int query_stalls(Manager *m, uint64_t since_realtime_us, uint32_t limit, stall_callback callback, void *userdata) {
-        const StallEntry *e;
+        const StallEntry *found[STALLS_KEPT_MAX + IN_PROGRESS_MAX], *e;
+        const InProgress *p;
+        size_t n = 0;
         int r;
 
         r = manager_refresh(m);
         if (r < 0)
                 return r;
-        for (size_t i = 0; limit > 0 && (e = stall_log_get(m->stalls, i)); i++) {
-                StallRow row;
+        for (size_t i = 0; (e = stall_log_get(m->stalls, i)) && n < ELEMENTSOF(found); i++)
+                if (e->start_realtime_us >= since_realtime_us)
+                        found[n++] = e;
+        for (size_t i = 0; (p = in_progress_get(m->in_progress, i)) && n < ELEMENTSOF(found); i++)
+                if (p->entry.start_realtime_us >= since_realtime_us)
+                        found[n++] = &p->entry;
+        qsort(found, n, sizeof(found[0]), compare_start);
 
-                if (e->start_realtime_us < since_realtime_us)
-                        continue;
-                row = stall_row(m, e);
+        for (size_t i = 0; i < n && i < limit; i++) {
+                StallRow row = stall_row(m, found[i]);
+
                 r = callback(&row, userdata);
                 if (r < 0)
                         return r;
-                limit--;
         }
 
         return 0;
+}
+
+Trace *query_trace(Manager *m) {
+        return m->trace;
 }

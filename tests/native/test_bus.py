@@ -15,7 +15,7 @@ from rig import base_dir, bpffs, cgroup, ext4, workload
 METHODS = {
     'ListUnits': ('', 'a(so)'), 'GetUnit': ('s', 'o'), 'GetUnitByPID': ('u', 'o'),
     'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
-    'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListBlindSpots': ('', 'a(ss)'),
+    'Trace': ('st', ''), 'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'), 'ListBlindSpots': ('', 'a(ss)'),
 }
 PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't'}
 MANAGER = 'org.iolat1.Manager'
@@ -61,7 +61,7 @@ def test_members_to_the_letter(t):
     equal(methods, METHODS, 'methods')
     equal({p.get('name'): p.get('type') for p in interface.findall('property')}, PROPERTIES, 'properties')
     signals = {s.get('name'): signature(s, 'out', 'out') for s in interface.findall('signal')}
-    equal(signals, {'Stall': 'ssstb'}, 'signals')
+    equal(signals, {'Stall': 'ssstb', 'Operation': 'a{sv}'}, 'signals')
 
 
 def test_unit_object(t):
