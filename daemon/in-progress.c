@@ -8,6 +8,8 @@ struct InProgressTable {
         InProgress *all[IN_PROGRESS_MAX]; /* by id, ascending */
         size_t n;
         uint64_t n_dropped;
+        uint64_t n_dropped_now;    /* by this scan */
+        uint64_t n_dropped_before; /* by the one before */
 };
 
 int in_progress_table_new(InProgressTable **ret) {
@@ -55,6 +57,7 @@ static InProgress *find(InProgressTable *t, const struct stall *record) {
 }
 
 void in_progress_begin(InProgressTable *t) {
+        t->n_dropped_now = 0;
         for (size_t i = 0; i < t->n; i++)
                 t->all[i]->n_missed++; /* until found */
 }
@@ -75,7 +78,8 @@ int in_progress_add(InProgressTable *t, uint64_t id, uint64_t start_realtime_us,
         InProgress *p;
 
         if (t->n >= IN_PROGRESS_MAX) {
-                t->n_dropped++;
+                if (++t->n_dropped_now > t->n_dropped_before)
+                        t->n_dropped++;
                 return -ENOBUFS;
         }
         p = calloc(1, sizeof(*p));
@@ -100,6 +104,7 @@ int in_progress_add(InProgressTable *t, uint64_t id, uint64_t start_realtime_us,
 }
 
 void in_progress_end(InProgressTable *t, bool complete) {
+        t->n_dropped_before = t->n_dropped_now;
         for (size_t i = t->n; i > 0; i--) {
                 InProgress *p = t->all[i - 1];
 

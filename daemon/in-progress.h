@@ -39,5 +39,5 @@ void in_progress_remove(InProgressTable *t, InProgress *p);
 size_t in_progress_count(const InProgressTable *t);
 InProgress *in_progress_get(InProgressTable *t, size_t i);
 
-/* Times that one was not followed because there were too many. */
+/* How many were not followed because there were too many; of those of one scan and the next most are the same. */
 uint64_t in_progress_dropped(const InProgressTable *t);

@@ -13,7 +13,6 @@ typedef struct ScanValue {
 typedef struct Reader {
         scan_callback callback;
         void *userdata;
-        uint64_t n;
 } Reader;
 
 /* What the counters said at one moment. */
@@ -90,12 +89,9 @@ static int read_moment(Scan *s, Maps *maps, Moment *ret) {
 
 static int on_record(const void *record, void *userdata) {
         const struct stall *found = record;
-        Reader *reader = userdata;
+        const Reader *reader = userdata;
 
-        if (!(found->flags & STALL_IN_PROGRESS) || reader->n++ >= SCAN_RECORDS_MAX)
-                return 0;
-
-        return reader->callback(found, reader->userdata);
+        return found->flags & STALL_IN_PROGRESS ? reader->callback(found, reader->userdata) : 0;
 }
 
 /* Returns 1 if all were seen. */
@@ -110,7 +106,7 @@ static int scan(Scan *s, Maps *maps, scan_callback callback, void *userdata) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(iterators); i++) {
-                r = iter_read(maps, iterators[i], sizeof(struct stall), SCAN_READ_MAX, on_record, &reader);
+                r = iter_read(maps, iterators[i], sizeof(struct stall), SCAN_RECORDS_MAX, on_record, &reader);
                 if (r == -ENOENT) { /* this kernel has it not: nothing of that kind was ever found */
                         n_absent++;
                         continue;
@@ -122,7 +118,6 @@ static int scan(Scan *s, Maps *maps, scan_callback callback, void *userdata) {
         }
         if (n_absent == ELEMENTSOF(iterators))
                 return -ENOENT;
-        s->n_left_over = reader.n > SCAN_RECORDS_MAX ? reader.n - SCAN_RECORDS_MAX : 0;
         r = read_moment(s, maps, &after);
         if (r < 0)
                 return r;
@@ -130,7 +125,7 @@ static int scan(Scan *s, Maps *maps, scan_callback callback, void *userdata) {
                 drift_scanned(&s->drift, after.sum, after.n_open - before.n_open,
                               before.sum == after.sum && before.hits == after.hits);
 
-        return complete && s->n_left_over == 0;
+        return complete;
 }
 
 int scan_tick(Scan *s, Maps *maps, bool wanted, scan_callback callback, void *userdata) {

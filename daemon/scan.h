@@ -5,8 +5,7 @@
 #include "maps.h"
 
 enum {
-        SCAN_RECORDS_MAX = 512, /* operations that one scan hands over; it goes on counting up to the next limit */
-        SCAN_READ_MAX = 8192,
+        SCAN_RECORDS_MAX = 8192, /* operations that one scan hands over of each kind; then it is cut short */
 };
 
 /* Looks for operations that have not returned. */
@@ -15,8 +14,7 @@ typedef struct Scan {
         unsigned generation; /* of the maps that the drift is about */
         int flights;
         int scans;
-        int64_t *buffer;   /* one value a CPU */
-        uint64_t n_left_over; /* found by the last scan, but more than can be handed over */
+        int64_t *buffer; /* one value a CPU */
 } Scan;
 
 #define SCAN_NULL ((Scan){ .flights = -EBADF, .scans = -EBADF })

@@ -156,14 +156,21 @@ static void test_too_many(void **state) {
         InProgress *p;
 
         assert_int_equal(in_progress_table_new(&t), 0);
-        for (int i = 0; i < IN_PROGRESS_MAX + 10; i++) {
-                struct stall s = sync_of(i + 1, SEC, 3 * SEC);
+        for (int n = 0; n < 5; n++) {
+                in_progress_begin(t);
+                for (int i = 0; i < IN_PROGRESS_MAX + 10 + n; i++) {
+                        struct stall s = sync_of(i + 1, SEC, (3 + n) * SEC);
 
-                assert_int_equal(in_progress_add(t, i + 1, 0, "a.service", &s, &p),
-                                 i < IN_PROGRESS_MAX ? 0 : -ENOBUFS);
+                        if (i < IN_PROGRESS_MAX && n > 0)
+                                assert_non_null(in_progress_find(t, &s));
+                        else
+                                assert_int_equal(in_progress_add(t, i + 1, 0, "a.service", &s, &p),
+                                                 i < IN_PROGRESS_MAX ? 0 : -ENOBUFS);
+                }
+                in_progress_end(t, true);
+                assert_int_equal(in_progress_count(t), IN_PROGRESS_MAX);
+                assert_int_equal(in_progress_dropped(t), 10 + n);
         }
-        assert_int_equal(in_progress_count(t), IN_PROGRESS_MAX);
-        assert_int_equal(in_progress_dropped(t), 10);
 }
 
 static void test_unterminated_names(void **state) {
