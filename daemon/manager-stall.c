@@ -3,12 +3,18 @@
 /* What the daemon does about a stall: remembers it, says so to those who listen, and to the journal. All of this is
  * done for each of many thousands a minute, if it comes to that: what costs is limited before it begins. */
 
+#include <signal.h>
+#include <sys/stat.h>
+
 #include "alert.h"
 #include "bus-emit.h"
 #include "log.h"
 #include "manager.h"
 
 #define DEVICES_INTERVAL_NS (100 * NSEC_PER_MSEC)
+
+/* Inode of the initial namespace of process ids, the same on every host. */
+#define INITIAL_PID_NAMESPACE 0xeffffffcU
 
 enum {
         SIGNALS_PER_SEC = 100, /* of finished stalls, and as many of those in progress */
@@ -90,6 +96,17 @@ int manager_on_stall(Manager *m, const struct stall *record) {
         return 0;
 }
 
+/* Process ids are those of the initial namespace; from another one nothing can be told. */
+static bool process_is_gone(int pid) {
+        static int is_initial = -1;
+        struct stat st;
+
+        if (is_initial < 0)
+                is_initial = stat("/proc/self/ns/pid", &st) >= 0 && st.st_ino == INITIAL_PID_NAMESPACE;
+
+        return is_initial && pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 static int on_in_progress(const struct stall *record, void *userdata) {
         Manager *m = userdata;
         bool is_new = false;
@@ -98,6 +115,9 @@ static int on_in_progress(const struct stall *record, void *userdata) {
         StallRow row;
         int r;
 
+        /* An asynchronous one that failed right away can be left behind, which ends with the process at the latest. */
+        if (record->async && process_is_gone(record->pid))
+                return 0;
         r = owner_table_get(m->owners, record->owner, &o);
         if (r < 0)
                 return r;

@@ -14,7 +14,7 @@ typedef struct StallEntry {
         uint64_t id; /* 0: none, it is only traced */
         uint64_t start_realtime_us;
         char *unit;
-        StallOwner owners[STALL_OWNERS_MAX]; /* set, right after it was added, by who keeps the books of transactions */
+        StallOwner owners[STALL_OWNERS_MAX]; /* empty unless set by who keeps the books of transactions */
         size_t n_owners;
         bool in_progress;
         struct stall record;
@@ -28,10 +28,28 @@ static inline void stall_entry_set_record(StallEntry *e, const struct stall *rec
         e->record.file_name[FILE_NAME_LEN - 1] = 0;
 }
 
-/* Frees what an entry holds. */
-static inline void stall_entry_done(StallEntry *e) {
+static inline void stall_entry_forget_owners(StallEntry *e) {
         for (size_t i = 0; i < e->n_owners; i++)
                 free(e->owners[i].unit);
+        e->n_owners = 0;
+}
+
+/* Copies the first of these, largest first, in place of those that were set before. */
+static inline int stall_entry_set_owners(StallEntry *e, const StallOwner *owners, size_t n) {
+        stall_entry_forget_owners(e);
+        for (size_t i = 0; i < MIN(n, (size_t) STALL_OWNERS_MAX); i++) {
+                e->owners[i] = (StallOwner){ strdup(owners[i].unit), owners[i].share };
+                if (!e->owners[i].unit)
+                        return -ENOMEM;
+                e->n_owners++;
+        }
+
+        return 0;
+}
+
+/* Frees what an entry holds. */
+static inline void stall_entry_done(StallEntry *e) {
+        stall_entry_forget_owners(e);
         free(e->unit);
         *e = (StallEntry){};
 }

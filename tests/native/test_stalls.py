@@ -222,6 +222,33 @@ def test_lost_ends(t):
     finish(process)
 
 
+@cases('aio', 'uring')
+def test_asynchronous(t, engine):
+    """Followed like others; of a process that is killed nothing stays behind."""
+    bus = connect(t)
+    for kill in False, True:
+        group = t.enter(cgroup('a.service'))
+        process = start_workload('dwrite', t.rig.disk.path('direct'), group, count=1, block=4096, engine=engine,
+                                 prepare='64K', barrier=True)
+        if process.stdout.readline() != 'ready\n':
+            finish(process)  # says why
+        t.rig.disk.delay(write=3500)
+        t.defer(t.rig.disk.delay)
+        process.stdin.write('\n')
+        process.stdin.flush()
+        found = wait_for(lambda: stall_of(bus, group.unit), 12, 'stall in progress')
+        equal((found['op'], found['state'], found['phase']), ('dwrite', 'in-progress', 'io'), 'stall')
+        check('requests' not in found, 'requests of an asynchronous operation')
+        if kill:
+            process.kill()
+            process.wait()
+        t.rig.disk.delay()
+        if not kill:
+            finish(process)
+        wait_for(lambda: all(s['state'] == 'done' for s in stalls(bus, group.unit)), 15, 'end')
+        check(all(s['id'] == found['id'] for s in stalls(bus, group.unit)), 'another id')
+
+
 def test_more_than_are_followed(t):
     d, disk = t.enter(daemon(t)), t.enter(slow_ext4())
     bus, group = connect(t, d), t.enter(cgroup('a.service'))

@@ -190,12 +190,29 @@ static void test_unterminated_names(void **state) {
         assert_int_equal(strnlen(kept->file_name, FILE_NAME_LEN), FILE_NAME_LEN - 1);
 }
 
+static void test_owners(void **state) {
+        StallOwner some[STALL_OWNERS_MAX + 1], one = { (char *) "b.service", 1 };
+        StallEntry e = {};
+
+        for (size_t i = 0; i < ELEMENTSOF(some); i++)
+                some[i] = (StallOwner){ (char *) "a.service", 0.1 };
+        assert_int_equal(stall_entry_set_owners(&e, some, ELEMENTSOF(some)), 0);
+        assert_int_equal(e.n_owners, STALL_OWNERS_MAX);
+        assert_int_equal(stall_entry_set_owners(&e, &one, 1), 0);
+        assert_int_equal(e.n_owners, 1);
+        assert_string_equal(e.owners[0].unit, "b.service");
+        assert_true(e.owners[0].unit != one.unit);
+        stall_entry_done(&e);
+        assert_int_equal(e.n_owners, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_is_new_once),   cmocka_unit_test(test_final_record),
                 cmocka_unit_test(test_asynchronous),  cmocka_unit_test(test_killed),
                 cmocka_unit_test(test_found_again),   cmocka_unit_test(test_incomplete_scans),
                 cmocka_unit_test(test_too_many),      cmocka_unit_test(test_unterminated_names),
+                cmocka_unit_test(test_owners),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
