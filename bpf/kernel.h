@@ -176,6 +176,7 @@ struct files_struct {
 
 struct task_struct {
         struct thread_info thread_info;
+        unsigned int __state;
         struct files_struct *files;
         unsigned int flags;
         int pid;

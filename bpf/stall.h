@@ -91,7 +91,7 @@ static inline void stall_clear_details(struct stall *st) {
 /* Which of STALL_RECORD and STALL_TRACE the operation is. */
 static inline u8 stall_flags(struct finished *f, struct settings *s) {
         bool sync = is_sync_op(f->key->op);
-        u64 record = sync ? s->sync_record_ns : s->write_record_ns, trace = s->trace_ns;
+        u64 record = sync ? s->sync_record_ns : s->write_record_ns;
         struct owner_settings *own;
         u64 owner = f->key->owner;
         u8 flags = 0;
@@ -100,12 +100,13 @@ static inline u8 stall_flags(struct finished *f, struct settings *s) {
                 own = bpf_map_lookup_elem(&owner_settings, &owner);
                 if (own) {
                         record = sync ? own->sync_record_ns : own->write_record_ns;
-                        trace = min_u64(trace, own->trace_ns);
+                        if (f->total_ns >= own->trace_ns)
+                                flags |= STALL_TRACE;
                 }
         }
         if (f->total_ns >= record || (sync && error_loses_data(f->error)))
                 flags |= STALL_RECORD;
-        if (f->total_ns >= trace)
+        if (f->total_ns >= s->trace_ns)
                 flags |= STALL_TRACE;
 
         return flags;

@@ -177,7 +177,7 @@ static int parse_size(const Item *item, const char *value, void *field) {
 }
 
 #define FIELD(f) .offset = offsetof(Config, f)
-#define THRESHOLD .parse = parse_time, .min = NSEC_PER_MSEC, .max = DAY, .infinity = true
+#define THRESHOLD .parse = parse_time, .min = NSEC_PER_USEC, .max = DAY, .infinity = true
 
 static const Item items[] = {
         { "Daemon", "Tier", parse_tier, FIELD(tier), .default_value = "auto" },

@@ -11,7 +11,7 @@
 #include "text-escape.h"
 
 enum {
-        ALERT_FIELDS_MAX = 16 + _PHASE_MAX + _STEP_MAX,
+        ALERT_FIELDS_MAX = 17 + _PHASE_MAX + _STEP_MAX,
         ALERT_TEXT_MAX = 4096, /* bytes of all text of one entry, in IOLAT_*= and in MESSAGE= */
         ALERT_WORD_MAX = 512,  /* bytes of one name from outside */
         SPAN_MAX = 32,
@@ -118,8 +118,10 @@ static const char *make_message(Alert *a, const StallRow *stall, const char *uni
                 return format_text(a, "%s: %s on %s failed with %s after %s%s%s.", unit, op, where,
                                    stall->error ?: "an error", total, most,
                                    is_failed_sync(stall->record) ? "; written data may be lost" : "");
-        if (streq(strempty(stall->state), "in-progress"))
-                return format_text(a, "%s: %s on %s has not returned for %s%s.", unit, op, where, total, most);
+        if (stall->in_progress)
+                return format_text(a, "%s: %s on %s has not returned for %s, now in phase %s for %s.", unit, op, where,
+                                   total, strempty(stall->dominant_phase),
+                                   format_span(stall->record->wait_ns, part));
 
         return format_text(a, "%s: %s on %s took %s%s.", unit, op, where, total, most);
 }
@@ -141,7 +143,9 @@ int alert_send(const StallRow *stall, const char *invocation_id) {
         if (!message)
                 return -E2BIG;
         add(&a, "MESSAGE", message);
-        add(&a, "MESSAGE_ID", failed ? MESSAGE_ID_SYNC_FAILED : MESSAGE_ID_STALL);
+        add(&a, "MESSAGE_ID", failed             ? MESSAGE_ID_SYNC_FAILED :
+                            stall->in_progress ? MESSAGE_ID_STALL_IN_PROGRESS :
+                                                 MESSAGE_ID_STALL);
         a.fields[a.n_fields++] = JOURNAL_FIELD_PRIORITY(failed ? LOG_ERR : LOG_WARNING);
         add(&a, "SYSLOG_IDENTIFIER", "iolatd");
         if (is_unit_name(stall->unit)) {
@@ -154,6 +158,8 @@ int alert_send(const StallRow *stall, const char *invocation_id) {
         add_usec(&a, "IOLAT_TOTAL_USEC", record->total_ns);
         if (stall->dominant_phase)
                 add(&a, "IOLAT_PHASE", stall->dominant_phase);
+        if (stall->in_progress)
+                add_usec(&a, "IOLAT_WAIT_USEC", record->wait_ns);
         add_parts(&a, "PHASE", phase_to_string, record->phase_ns, _PHASE_MAX);
         add_parts(&a, "STEP", journal_step_to_string, record->step_ns, _STEP_MAX);
         add(&a, "IOLAT_DEVICE", device);

@@ -3,8 +3,8 @@
 
 #include "query.h"
 
-/* Sends one structured journal entry about a stall: MESSAGE_ID_SYNC_FAILED if it is a sync that failed, else
- * MESSAGE_ID_STALL. It shows up under the unit in "journalctl -u" if this process has uid 0. Holds no file name,
- * pid or comm, because others than root may read the unit's log. The invocation id (32 hex digits) may be NULL.
+/* Sends one structured journal entry about a stall: MESSAGE_ID_SYNC_FAILED if it is a sync that failed,
+ * MESSAGE_ID_STALL_IN_PROGRESS if it has not returned yet, else MESSAGE_ID_STALL. It shows up under the unit in
+ * "journalctl -u" if this process has uid 0. Holds no file name, pid or comm, because others than root may read the unit's log. The invocation id (32 hex digits) may be NULL.
  * Never blocks: returns a negative errno if the entry was dropped, as journal_send(). */
 int alert_send(const StallRow *stall, const char *invocation_id);

@@ -3,6 +3,7 @@
 #include "bus-log-control.h"
 #include "bus-manager.h"
 #include "bus-unit.h"
+#include "trace.h"
 
 #define UID_QUERY_TIMEOUT_USEC (5 * USEC_PER_SEC)
 
@@ -36,6 +37,8 @@ DEFINE_CLEANUP_FUNC(BusUidQuery, uid_query_free)
 void bus_context_done(BusContext *c) {
         while (c->queries)
                 uid_query_free(c->queries);
+        if (c->n_traces > 0)
+                trace_forget(query_trace(c->manager), c);
 }
 
 static int uid_query_answered(sd_bus_message *answer, void *userdata, sd_bus_error *reterr_error) {

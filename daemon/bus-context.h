@@ -14,17 +14,21 @@ enum {
 typedef struct BusUidQuery BusUidQuery;
 
 /* The userdata of all objects on one connection: whom to ask, and who is at the other end. */
-typedef struct BusContext {
+typedef struct BusContext BusContext;
+struct BusContext {
         Manager *manager;
         bool uid_known; /* a peer, whose uid the kernel told; on a bus every message has its own sender */
         uid_t uid;
         BusUidQuery *queries;
         unsigned n_queries;
-} BusContext;
+        unsigned n_traces; /* subscriptions to single operations */
+        void (*flush)(BusContext *c); /* passes on what was sent outside of a reply; may end the connection */
+};
 
 #define BUS_UID_INVALID ((uid_t) -1)
 
-/* Drops the questions still under way. To be called before the connection is dropped, because they refer to it. */
+/* Drops the questions still under way, and the traces. To be called before the connection is dropped, because they refer
+ * to it. */
 void bus_context_done(BusContext *c);
 
 /* Adds every object of this program to a connection. The context must outlive it. */

@@ -6,6 +6,8 @@
 #include "bus-names.h"
 #include "bus-reply.h"
 #include "bus-row.h"
+#include "bus-stall.h"
+#include "bus-trace.h"
 
 static int append_unit(const char *unit, void *userdata) {
         _cleanup_free_ char *path = NULL;
@@ -283,6 +285,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 bus_method_list_histograms, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListStalls", SD_BUS_ARGS("t", sinceUSec, "u", limit),
                                 SD_BUS_RESULT("aa{sv}", stalls), method_list_stalls, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Trace", SD_BUS_ARGS("s", unit, "t", minNSec), SD_BUS_NO_RESULT, bus_trace_method,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("GetBlame", SD_BUS_ARGS("s", unit, "t", sinceUSec, "t", untilUSec),
                                 SD_BUS_RESULT("aa{sv}", rows), bus_method_get_blame, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListProbes", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", probes), method_list_probes,
@@ -291,6 +295,7 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_list_blind_spots, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL_WITH_ARGS("Stall",
                                 SD_BUS_ARGS("s", unit, "s", op, "s", phase, "t", totalNSec, "b", inProgress), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("Operation", SD_BUS_ARGS("a{sv}", operation), 0),
         SD_BUS_VTABLE_END,
 };
 
@@ -310,7 +315,7 @@ int bus_manager_emit_stall(sd_bus *bus, const StallRow *stall) {
                 return r;
         r = sd_bus_message_append(m, "sstb", strempty(stall->op), strempty(stall->dominant_phase),
                                   (uint64_t) stall->record->total_ns,
-                                  (int) streq(strempty(stall->state), "in-progress"));
+                                  (int) stall->in_progress);
         if (r < 0)
                 return r;
 

@@ -73,7 +73,8 @@ static bool may_request(const PeerConnection *c) {
         unsigned all = 0, same_uid = 0;
 
         for (const PeerConnection *i = c->server->connections; i; i = i->next) {
-                if (!peer_relay_blocked(i->relay))
+                /* One that traces is sent only so much that waits for it, and keeps nobody from asking. */
+                if (!peer_relay_blocked(i->relay) || i->context.n_traces > 0)
                         continue;
                 all++;
                 if (i->context.uid == c->context.uid)
@@ -106,7 +107,10 @@ static Lateness connection_lateness(PeerConnection *c) {
 static int connection_set_timer(PeerConnection *c) {
         Lateness lateness = connection_lateness(c);
         /* All lines of the authentication share one time. */
-        uint64_t progress = lateness == LATE_AUTHENTICATION ? 0 : peer_relay_progress(c->relay);
+        uint64_t progress = lateness == LATE_AUTHENTICATION ? 0 :
+                            /* Operations may come faster than it takes them; it has to go on taking them. */
+                            c->context.n_traces > 0         ? peer_relay_sent(c->relay) :
+                                                              peer_relay_progress(c->relay);
         int r;
 
         if (lateness == LATE_NEVER) {
@@ -229,6 +233,12 @@ static int make_room(PeerServer *s, uid_t uid, bool full) {
         return full ? -EBUSY : 0;
 }
 
+static void flush_context(BusContext *context) {
+        PeerConnection *c = (PeerConnection *) ((char *) context - offsetof(PeerConnection, context));
+
+        connection_settle(c, peer_relay_flush(c->relay));
+}
+
 static int open_objects(sd_bus *bus, void *userdata) {
         PeerConnection *c = userdata;
 
@@ -245,7 +255,7 @@ static int connection_new(PeerServer *s, int fd, uid_t uid) {
                 return -ENOMEM;
         }
         c->server = s;
-        c->context = (BusContext){ .manager = s->manager, .uid_known = true, .uid = uid };
+        c->context = (BusContext){ .manager = s->manager, .uid_known = true, .uid = uid, .flush = flush_context };
         c->next = s->connections;
         if (c->next)
                 c->next->prev = c;

@@ -45,8 +45,8 @@ int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uin
         return sd_bus_message_close_container(m);
 }
 
-static int append_numbers_entry(sd_bus_message *m, const char *key, const char *(*name_of)(int),
-                                const uint64_t *numbers, int n) {
+int bus_append_numbers_entry(sd_bus_message *m, const char *key, const char *(*name_of)(int),
+                             const uint64_t *numbers, int n) {
         int r;
 
         r = sd_bus_message_open_container(m, 'e', "sv");
@@ -68,8 +68,7 @@ static int append_numbers_entry(sd_bus_message *m, const char *key, const char *
         return sd_bus_message_close_container(m);
 }
 
-/* Left out where there is none: sync(2) is of all filesystems, and not every fault or metadata call tells its own. */
-static int append_device_entry(sd_bus_message *m, uint32_t dev) {
+int bus_append_device_entry(sd_bus_message *m, uint32_t dev) {
         char s[STRLEN("4294967295:4294967295") + 1];
 
         if (dev == 0)
@@ -116,7 +115,7 @@ static int append_row_texts(sd_bus_message *m, const Row *row) {
                         return r;
         }
 
-        return append_device_entry(m, row->dev);
+        return bus_append_device_entry(m, row->dev);
 }
 
 static int append_row_numbers(sd_bus_message *m, const Row *row) {
@@ -153,7 +152,7 @@ static int append_row_request(sd_bus_message *m, const Row *row) {
         if (!row->owned_bytes)
                 return 0;
 
-        return append_numbers_entry(m, "ownedBy", owned_by_to_string, row->owned_bytes, _OWNED_BY_MAX);
+        return bus_append_numbers_entry(m, "ownedBy", owned_by_to_string, row->owned_bytes, _OWNED_BY_MAX);
 }
 
 int bus_append_row(sd_bus_message *m, const Row *row) {
@@ -182,81 +181,6 @@ int bus_append_row(sd_bus_message *m, const Row *row) {
         return sd_bus_message_close_container(m);
 }
 
-static int append_stall_waiter(sd_bus_message *m, const struct stall *record) {
-        char comm[COMM_LEN + 1] = {};
-        int r;
-
-        memcpy(comm, record->comm, COMM_LEN);
-        r = sd_bus_message_append(m, "{sv}", "pid", "i", (int32_t) record->pid);
-        if (r < 0)
-                return r;
-
-        return bus_append_text_entry(m, "comm", comm);
-}
-
-static int append_stall_record(sd_bus_message *m, const struct stall *record) {
-        uint64_t phases[_PHASE_MAX], steps[_STEP_MAX];
-        int r;
-
-        for (int i = 0; i < _PHASE_MAX; i++)
-                phases[i] = record->phase_ns[i];
-        for (int i = 0; i < _STEP_MAX; i++)
-                steps[i] = record->step_ns[i];
-
-        r = bus_append_u64_entry(m, "totalNSec", record->total_ns);
-        if (r < 0)
-                return r;
-        r = append_numbers_entry(m, "phases", phase_to_string, phases, _PHASE_MAX);
-        if (r < 0)
-                return r;
-        r = append_numbers_entry(m, "steps", journal_step_to_string, steps, _STEP_MAX);
-        if (r < 0)
-                return r;
-        r = append_device_entry(m, record->dev);
-        if (r < 0)
-                return r;
-        if (record->tx.tid == 0)
-                return 0;
-
-        return sd_bus_message_append(m, "{sv}", "transaction", "u", (uint32_t) record->tx.tid);
-}
-
-int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged) {
-        const struct {
-                const char *key, *value;
-        } texts[] = {
-                { "unit", stall->unit },   { "op", stall->op },
-                { "state", stall->state }, { "error", stall->error },
-                { "phase", stall->dominant_phase }, { "mountPoint", stall->mount_point },
-        };
-        int r;
-
-        r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r < 0)
-                return r;
-        r = bus_append_u64_entry(m, "id", stall->id);
-        if (r < 0)
-                return r;
-        r = bus_append_u64_entry(m, "startRealtimeUSec", stall->start_realtime_us);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
-                r = bus_append_text_entry(m, texts[i].key, texts[i].value);
-                if (r < 0)
-                        return r;
-        }
-        r = append_stall_record(m, stall->record);
-        if (r < 0)
-                return r;
-        if (privileged) {
-                r = append_stall_waiter(m, stall->record);
-                if (r < 0)
-                        return r;
-        }
-
-        return sd_bus_message_close_container(m);
-}
-
 int bus_append_blamed(sd_bus_message *m, const BlamedRow *row) {
         const struct {
                 const char *key, *value;
@@ -274,7 +198,7 @@ int bus_append_blamed(sd_bus_message *m, const BlamedRow *row) {
                 if (r < 0)
                         return r;
         }
-        r = append_device_entry(m, row->dev);
+        r = bus_append_device_entry(m, row->dev);
         if (r >= 0)
                 r = bus_append_u64_entry(m, "sumNSec", row->sum_ns);
         if (r >= 0)

@@ -16,8 +16,15 @@ int bus_append_u64_entry(sd_bus_message *m, const char *key, uint64_t value);
 /* Appends a{st} of the numbers that are not zero, each under its name. */
 int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uint64_t *numbers, int n);
 
-/* Append one a{sv} with the keys of DESIGN 6.3; what is not known is left out. Pid and comm only if privileged. */
+/* The same as one entry of an open a{sv}. */
+int bus_append_numbers_entry(sd_bus_message *m, const char *key, const char *(*name_of)(int),
+                             const uint64_t *numbers, int n);
+
+/* Appends the entry "device". Left out where there is none: sync(2) is of all filesystems, and not every fault or
+ * metadata call tells its own. */
+int bus_append_device_entry(sd_bus_message *m, uint32_t dev);
+
+/* Append one a{sv} with the keys of DESIGN 6.3; what is not known is left out. */
 int bus_append_row(sd_bus_message *m, const Row *row);
-int bus_append_stall(sd_bus_message *m, const StallRow *stall, bool privileged);
 int bus_append_blamed(sd_bus_message *m, const BlamedRow *row);
 int bus_append_probe(sd_bus_message *m, const ProbeRow *probe);

@@ -5,8 +5,6 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
-#include "alert.h"
-#include "bus-emit.h"
 #include "bus-names.h"
 #include "cgroup-tree.h"
 #include "fold.h"
@@ -24,20 +22,12 @@
 #define PATH_OF_PEER_SOCKET_MAX 108
 
 static int write_settings(Manager *m) {
-        struct settings s = {
-                .sync_record_ns = m->config.fsync_record_ns,
-                .write_record_ns = m->config.write_record_ns,
-                .trace_ns = UINT64_MAX,
-                .owner_floor_ns = UINT64_MAX,
-                .tick = m->tick,
-        };
-        uint32_t key = 0;
+        thresholds_set_general(m->thresholds, m->config.fsync_record_ns, m->config.write_record_ns);
 
-        return bpf_map_update_elem(m->maps.settings, &key, &s, BPF_ANY) < 0 ? -errno : 0;
+        return thresholds_apply(m->thresholds);
 }
 
-/* A new generation may come with maps of its own. */
-static int follow_generation(Manager *m) {
+int manager_follow_generation(Manager *m) {
         int r;
 
         r = maps_refresh(&m->maps);
@@ -57,7 +47,7 @@ int manager_refresh(Manager *m) {
 
         if (m->refreshed_ns && now < m->refreshed_ns + REFRESH_INTERVAL_NS)
                 return 0;
-        r = follow_generation(m);
+        r = manager_follow_generation(m);
         if (r < 0)
                 log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
         r = device_table_refresh(m->devices);
@@ -108,49 +98,6 @@ static void prefetch_descriptions(Manager *m) {
                 (void) manager_description(m, all[i]->unit);
 }
 
-static void alert(Manager *m, const Owner *o, const StallRow *row) {
-        const struct stall *s = row->record;
-        bool sync = s->op <= OP_SYNCWRITE;
-        uint64_t limit = sync ? m->config.fsync_alert_ns : m->config.write_alert_ns;
-        char id[33];
-        int r;
-
-        if (!(s->error < 0 && sync) && s->total_ns < limit)
-                return;
-        if (!alert_limits_allow(m->alert_limits, row->unit, now_ns(), m->config.alert_burst,
-                                m->config.alert_interval_ns))
-                return;
-        r = alert_send(row, manager_invocation_id(m, o, id) >= 0 ? id : NULL);
-        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED) /* no journald, no journal */
-                m->alerts_dropped++;
-}
-
-int manager_on_stall(Manager *m, const struct stall *record) {
-        const StallEntry *e;
-        const Owner *o;
-        StallRow row;
-        int r;
-
-        r = owner_table_get(m->owners, record->owner, &o);
-        if (r < 0)
-                return r;
-        r = stall_log_add(m->stalls, o->unit, record, &e);
-        if (r < 0)
-                return r;
-        r = history_add_stall(m->history, e->id, e->start_realtime_us, e->unit, &e->record, sizeof(e->record));
-        if (r < 0)
-                log_debug_errno(r, "Cannot keep a stall in the history, ignoring: %m");
-        /* The filesystem may have been mounted since the last query; usually one poll(). */
-        r = device_table_refresh(m->devices);
-        if (r < 0)
-                log_debug_errno(r, "Cannot read the table of mounts, ignoring: %m");
-        row = stall_row(m, e);
-        alert(m, o, &row);
-        bus_emit_stall(m->system_bus, m->peers, &row);
-
-        return 0;
-}
-
 static int on_stall(const struct stall *record, void *userdata) {
         Manager *m = userdata;
         int r;
@@ -171,16 +118,20 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
         int r;
 
         m->tick++;
-        r = write_settings(m);
+        thresholds_set_tick(m->thresholds, m->tick);
+        r = thresholds_apply(m->thresholds);
         if (r < 0)
                 log_debug_errno(r, "Cannot tell the programs the time, ignoring: %m");
         r = blamer_tick(m->blamer);
         if (r == -ENOENT && m->sources.label[PROBE_CHANGED_OPS][0]) {
                 /* They were there: so there is a new generation. */
-                r = follow_generation(m);
+                r = manager_follow_generation(m);
                 if (r < 0)
                         log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
         }
+        r = manager_scan(m);
+        if (r < 0)
+                log_debug_errno(r, "Cannot look for operations in progress, ignoring: %m");
 
         (void) sd_event_source_set_time_relative(s, TICK_US);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -373,6 +324,12 @@ static int setup_tables(Manager *m) {
         if (r >= 0)
                 r = owner_table_new(&m->owners, &m->maps);
         if (r >= 0)
+                r = thresholds_new(&m->thresholds, &m->maps, m->owners);
+        if (r >= 0)
+                r = trace_new(&m->trace, m->thresholds);
+        if (r >= 0)
+                r = in_progress_table_new(&m->in_progress);
+        if (r >= 0)
                 r = series_table_new(&m->series, &m->maps, m->owners);
         if (r >= 0)
                 r = device_table_new(&m->devices);
@@ -415,6 +372,7 @@ int manager_new(Manager **ret, const ManagerOptions *options) {
                 m->housekeeping_us = USEC_PER_SEC / 4;
         }
         m->maps = MAPS_NULL;
+        m->scan = SCAN_NULL;
 
         r = load_config(m);
         if (r < 0)
@@ -443,9 +401,13 @@ Manager *manager_free(Manager *m) {
         peer_server_free(m->peers);
         unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);
+        trace_free(m->trace);
         stall_log_free(m->stalls);
         blamer_free(m->blamer);
         changes_free(m->changes);
+        in_progress_table_free(m->in_progress);
+        scan_done(&m->scan);
+        thresholds_free(m->thresholds);
         sd_event_source_unref(m->housekeeping);
         sd_event_source_unref(m->ticker);
         device_table_free(m->devices);

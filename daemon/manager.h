@@ -10,12 +10,17 @@
 #include "conf.h"
 #include "device.h"
 #include "history-keeper.h"
+#include "in-progress.h"
 #include "maps.h"
 #include "owner.h"
 #include "query.h"
+#include "rate-limit.h"
+#include "scan.h"
 #include "series.h"
 #include "source.h"
 #include "stall-log.h"
+#include "thresholds.h"
+#include "trace.h"
 #include "unit-info.h"
 
 typedef struct ManagerOptions {
@@ -37,6 +42,13 @@ struct Manager {
         SeriesTable *series;
         DeviceTable *devices;
         StallLog *stalls;
+        InProgressTable *in_progress;
+        Scan scan;
+        Thresholds *thresholds;
+        Trace *trace;
+        RateLimit stall_signals;
+        RateLimit progress_signals;
+        RateLimit owner_lookups;
         PeerServer *peers;
         SystemBus *system_bus;
         sd_event_source *housekeeping;
@@ -50,6 +62,7 @@ struct Manager {
         HistoryKeeper *history_keeper;
         History *history; /* of the keeper */
         uint64_t refreshed_ns;
+        uint64_t devices_refreshed_ns;
         uint64_t fold_after_ns;
         uint64_t housekeeping_us;
         bool hurry; /* a test, that does not wait for minutes */
@@ -72,8 +85,14 @@ int manager_refresh(Manager *m);
  * nobody can make the daemon do nothing else. */
 bool manager_refresh_again(Manager *m);
 
-/* A stall was read from the ring: keeps it, announces it. */
+/* Goes on with the newest generation, which may come with maps of its own; does little if it is the one in use. */
+int manager_follow_generation(Manager *m);
+
+/* An operation was read from the ring: keeps it, if it is a stall, and announces it. */
 int manager_on_stall(Manager *m, const struct stall *record);
+
+/* At each tick: looks for operations that have not returned, if there is reason to. */
+int manager_scan(Manager *m);
 
 /* 32 hex digits of the present run of the unit that the owner belongs to; -ENOENT if there is none. */
 int manager_invocation_id(Manager *m, const Owner *o, char ret[33]);

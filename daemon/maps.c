@@ -38,6 +38,14 @@ static unsigned read_revision(Maps *m) {
         return bpf_map_lookup_elem(m->meta, &key, &meta) < 0 ? 0 : meta.revision;
 }
 
+int maps_open_more(const Maps *m, const char *name) {
+        int fd = -EBADF, r;
+
+        r = open_map(m->bpffs, m->generation, name, &fd);
+
+        return r < 0 ? r : fd;
+}
+
 static int check_abi(int meta_fd) {
         struct bpf_map_info info = {};
         uint32_t size = sizeof(info), key = 0;

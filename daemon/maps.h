@@ -42,6 +42,9 @@ int maps_refresh(Maps *m);
 
 void maps_done(Maps *m);
 
+/* Opens another map of the present generation; the caller closes it. */
+int maps_open_more(const Maps *m, const char *name);
+
 /* Calls back for each key that is in the map now, of any size up to 32 bytes; some may be seen twice if elements are
  * removed meanwhile. */
 typedef int (*map_key_callback)(const void *key, void *userdata);

@@ -15,6 +15,7 @@ struct OwnerTable {
         char *cgroup_root;
         void *tree; /* of Owner, by id (tsearch) */
         uint64_t walked_ns;
+        uint64_t serial;
 };
 
 static int compare_owner(const void *a, const void *b) {
@@ -162,6 +163,33 @@ static bool walk_tree(OwnerTable *t) {
         return cgroup_tree_walk(t->cgroup_root, walk_callback, t) >= 0;
 }
 
+typedef struct UnitSearch {
+        OwnerTable *table;
+        const char *unit;
+} UnitSearch;
+
+static int find_callback(uint64_t id, const char *path, void *userdata) {
+        _cleanup_free_ char *unit = NULL, *user_unit = NULL;
+        UnitSearch *s = userdata;
+        const Owner *o;
+        int r;
+
+        r = unit_path_decode(path, &unit, &user_unit, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        if (!streq(unit, s->unit) && !(user_unit && streq(user_unit, s->unit)))
+                return 0;
+        (void) walk_callback(id, path, s->table);
+
+        return owner_table_get(s->table, id, &o);
+}
+
+int owner_table_find_unit(OwnerTable *t, const char *unit) {
+        UnitSearch s = { .table = t, .unit = unit };
+
+        return t->cgroup_root ? cgroup_tree_walk(t->cgroup_root, find_callback, &s) : 0;
+}
+
 static int resolve(OwnerTable *t, Owner *o) {
         int r;
 
@@ -200,6 +228,7 @@ int owner_table_get(OwnerTable *t, uint64_t id, const Owner **ret) {
                 owner_free(o);
                 return -ENOMEM;
         }
+        t->serial++;
         *ret = o;
 
         return 0;
@@ -233,10 +262,14 @@ static int refresh_one(const Owner *o, void *userdata) {
 
         if (o->id == OWNER_KERNEL || o->died_ns)
                 return 0;
-        if (o->unknown)
+        if (o->unknown) {
+                t->serial++;
                 return resolve(t, (Owner *) o);
+        }
         if (bpf_map_lookup_elem(t->maps->names, &o->id, &n) >= 0)
                 ((Owner *) o)->died_ns = n.died_ns;
+        if (o->died_ns)
+                t->serial++;
 
         return 0;
 }
@@ -253,6 +286,11 @@ void owner_table_forget(OwnerTable *t, uint64_t id) {
         o = *found;
         tdelete(&key, &t->tree, compare_owner);
         owner_free(o);
+        t->serial++;
+}
+
+uint64_t owner_table_serial(const OwnerTable *t) {
+        return t->serial;
 }
 
 int owner_table_folded_id(OwnerTable *t, const char *unit, const char *user_unit, uint64_t *ret) {

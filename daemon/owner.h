@@ -27,6 +27,10 @@ DEFINE_CLEANUP_FUNC(OwnerTable, owner_table_free)
  * the table, until owner_table_forget(). Returns -ENOMEM only: an owner without a name is "(unknown)". */
 int owner_table_get(OwnerTable *t, uint64_t id, const Owner **ret);
 
+/* Looks for control groups of the unit (or user unit) under which nothing was counted yet, and makes them known. Walks
+ * the whole tree. */
+int owner_table_find_unit(OwnerTable *t, const char *unit);
+
 /* Asks the kernel again which of the known owners are dead, and who the unknown ones are. */
 int owner_table_refresh(OwnerTable *t);
 
@@ -41,3 +45,6 @@ const char *owner_table_cgroup_root(OwnerTable *t);
 
 typedef int (*owner_callback)(const Owner *o, void *userdata);
 int owner_table_foreach(OwnerTable *t, owner_callback callback, void *userdata);
+
+/* Changes whenever an owner comes, gets its name, dies or is forgotten. */
+uint64_t owner_table_serial(const OwnerTable *t);

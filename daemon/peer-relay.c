@@ -23,6 +23,7 @@ struct PeerRelay {
         char *out; /* only while there is something in it */
         size_t out_begin, out_end;
         uint64_t progress;
+        uint64_t sent;
 };
 
 int peer_relay_new(PeerRelay **ret, int fd, sd_id128_t server_id, peer_relay_open open, void *userdata) {
@@ -71,6 +72,10 @@ uint64_t peer_relay_progress(const PeerRelay *p) {
         return p->progress;
 }
 
+uint64_t peer_relay_sent(const PeerRelay *p) {
+        return p->sent;
+}
+
 sd_bus *peer_relay_bus(PeerRelay *p) {
         return p->bus;
 }
@@ -84,6 +89,7 @@ static int send_out(PeerRelay *p) {
                 if (n < 0)
                         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
                 p->out_begin += (size_t) n;
+                p->sent += (size_t) n;
         }
         free(p->out);
         p->out = NULL;

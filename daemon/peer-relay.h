@@ -43,5 +43,8 @@ bool peer_relay_partial(const PeerRelay *p);
  * number as before, is so because of the same reply or message. */
 uint64_t peer_relay_progress(const PeerRelay *p);
 
+/* Bytes that the client has taken so far. */
+uint64_t peer_relay_sent(const PeerRelay *p);
+
 /* NULL before the authentication is over. */
 sd_bus *peer_relay_bus(PeerRelay *p);

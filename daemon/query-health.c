@@ -65,6 +65,13 @@ static int list_probes(Manager *m, probe_callback callback, void *userdata) {
 }
 
 static int list_losses(Manager *m, probe_callback callback, void *userdata) {
+        const struct {
+                const char *name;
+                uint64_t n;
+        } own[] = {
+                { "alert-dropped", m->alerts_dropped },
+                { "in-progress-full", in_progress_dropped(m->in_progress) },
+        };
         int r;
 
         for (int i = 0; i < _LOSS_MAX; i++) {
@@ -75,11 +82,10 @@ static int list_losses(Manager *m, probe_callback callback, void *userdata) {
                 if (r < 0)
                         return r;
         }
-        {
-                ProbeRow row = { .kind = "loss", .probe = "alert-dropped", .hits = m->alerts_dropped, .state = "ok" };
+        for (size_t i = 0; i < ELEMENTSOF(own); i++) {
+                ProbeRow row = { .kind = "loss", .probe = own[i].name, .hits = own[i].n };
 
-                if (row.hits)
-                        row.state = "degraded";
+                row.state = row.hits ? "degraded" : "ok";
                 r = callback(&row, userdata);
                 if (r < 0)
                         return r;
@@ -140,7 +146,7 @@ const char *query_tier(Manager *m) {
 }
 
 uint64_t query_lost(Manager *m) {
-        uint64_t n = m->alerts_dropped;
+        uint64_t n = m->alerts_dropped + in_progress_dropped(m->in_progress);
 
         for (int i = 0; i < _LOSS_MAX; i++)
                 n += maps_loss(&m->maps, i);

@@ -8,6 +8,7 @@
 #include "util.h"
 
 typedef struct Manager Manager;
+typedef struct Trace Trace;
 
 /* One row of List(): the keys of DESIGN.md 6.3. */
 typedef struct Row {
@@ -103,16 +104,29 @@ typedef struct ProbeRow {
 typedef int (*probe_callback)(const ProbeRow *row, void *userdata);
 int query_probes(Manager *m, probe_callback callback, void *userdata);
 
-/* Stalls (2.7), newest last, from since_realtime_us on. */
+enum {
+        STALL_OWNERS_MAX = 8,
+};
+
+/* Who had which part in the transaction that a stall waited for. */
+typedef struct StallOwner {
+        char *unit;
+        double share; /* 0..1 */
+} StallOwner;
+
+/* Stalls (2.7), also those in progress, that began at since_realtime_us or later; in the order of their beginning. */
 typedef struct StallRow {
         uint64_t id;
         uint64_t start_realtime_us;
         const char *unit;
         const char *op;
-        const char *state; /* "done", "failed" */
+        const char *state; /* "in-progress", "done", "failed" */
+        bool in_progress;
         const char *error; /* "EIO" or NULL */
-        const char *dominant_phase;
+        const char *dominant_phase; /* in progress: the one that it is in */
         const char *mount_point;
+        const StallOwner *owners; /* of the transaction waited for, largest first */
+        size_t n_owners;          /* 0: not known */
         const struct stall *record;
 } StallRow;
 typedef int (*stall_callback)(const StallRow *row, void *userdata);
@@ -132,10 +146,12 @@ typedef struct BlamedRow {
 } BlamedRow;
 typedef int (*blamed_callback)(const BlamedRow *row, void *userdata);
 
-/* Only those that waited under the name unit, unless it is empty; as much of the time from since to until as is kept,
- * which is: since the daemon started, or nothing of that if the time ended before. */
+/* Only those that waited under the name unit, unless it is empty. 0 and UINT64_MAX: everything there was at the start
+ * and since; else what the windows of the history that overlap that time have. */
 int query_blame(Manager *m, const char *unit, uint64_t since_realtime_us, uint64_t until_realtime_us, uint32_t limit,
                 blamed_callback callback, void *userdata);
+/* Where one subscribes to single operations. */
+Trace *query_trace(Manager *m);
 
 const char *query_tier(Manager *m);        /* "tracepoint" */
 bool query_degraded(Manager *m);           /* something was lost, or a probe that should be there is not */

@@ -5,6 +5,14 @@
 #include "log.h"
 #include "stall-log.h"
 
+/* In a flood, after everybody else. */
+#define FLOOD_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 20)
+
+enum {
+        RECORDS_AT_ONCE = 256,
+        STARTUP_BATCHES_MAX = 16, /* more than the ring holds */
+};
+
 struct StallLog {
         struct ring_buffer *ring;
         sd_event_source *source;
@@ -12,47 +20,58 @@ struct StallLog {
         void *userdata;
         StallEntry entries[STALLS_KEPT_MAX];
         uint64_t n_added;
-        uint64_t first_id; /* above those of earlier runs */
+        uint64_t last_id;
+        unsigned n_at_once;
+        bool flood; /* there was more than is taken at once */
 };
 
 static int on_record(void *userdata, void *data, size_t size) {
         StallLog *l = userdata;
+        int r = 0;
 
-        if (size < sizeof(struct stall))
-                return 0;
+        if (size >= sizeof(struct stall))
+                r = l->callback(data, l->userdata);
+        if (r >= 0 && ++l->n_at_once >= RECORDS_AT_ONCE)
+                return -EINPROGRESS; /* this record is done all the same */
 
-        return l->callback(data, l->userdata);
+        return r;
+}
+
+static int consume(StallLog *l) {
+        int r;
+
+        l->n_at_once = 0;
+        r = ring_buffer__consume(l->ring);
+
+        return r == -EINPROGRESS ? 1 : r;
 }
 
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         StallLog *l = userdata;
         int r;
 
-        r = ring_buffer__consume(l->ring);
+        r = consume(l);
         if (r < 0)
                 log_warning_errno(r, "Cannot read stalls, ignoring: %m");
+        if (l->flood != (l->n_at_once >= RECORDS_AT_ONCE)) {
+                l->flood = !l->flood;
+                (void) sd_event_source_set_priority(s, l->flood ? FLOOD_PRIORITY : SD_EVENT_PRIORITY_NORMAL);
+        }
 
         return 0;
 }
 
-/* Wall-clock time of a CLOCK_MONOTONIC time stamp. */
-static uint64_t realtime_us(uint64_t monotonic_ns) {
-        uint64_t now = now_ns(), now_real;
-        struct timespec real;
-
-        clock_gettime(CLOCK_REALTIME, &real);
-        now_real = real.tv_sec * NSEC_PER_SEC + real.tv_nsec;
-
-        return (now_real - (now > monotonic_ns ? now - monotonic_ns : 0)) / NSEC_PER_USEC;
-}
-
 int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback callback, void *userdata) {
         _cleanup_(stall_log_freep) StallLog *l = calloc(1, sizeof(*l));
+        unsigned n_batches = 0;
+        struct timespec now;
         int r;
 
         if (!l)
                 return -ENOMEM;
-        l->first_id = realtime_us(now_ns());
+        clock_gettime(CLOCK_REALTIME, &now);
+        /* Above those of earlier runs, which the history has. */
+        l->last_id = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
         l->callback = callback;
         l->userdata = userdata;
         l->ring = ring_buffer__new(map_fd, on_record, l, NULL);
@@ -63,7 +82,9 @@ int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback ca
                 return r;
         (void) sd_event_source_set_description(l->source, "stalls");
         /* What came while no daemon was there woke nobody up. */
-        r = ring_buffer__consume(l->ring);
+        do
+                r = consume(l);
+        while (r > 0 && ++n_batches < STARTUP_BATCHES_MAX);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);
@@ -77,26 +98,39 @@ StallLog *stall_log_free(StallLog *l) {
         sd_event_source_unref(l->source);
         ring_buffer__free(l->ring);
         for (size_t i = 0; i < STALLS_KEPT_MAX; i++)
-                free(l->entries[i].unit);
+                stall_entry_done(&l->entries[i]);
         free(l);
 
         return NULL;
 }
 
-int stall_log_add(StallLog *l, const char *unit, const struct stall *record, const StallEntry **ret) {
+uint64_t stall_start_realtime_us(const struct stall *record) {
+        uint64_t now = now_ns(), start = record->end_ns - record->total_ns, now_real;
+        struct timespec real;
+
+        clock_gettime(CLOCK_REALTIME, &real);
+        now_real = real.tv_sec * NSEC_PER_SEC + real.tv_nsec;
+
+        return (now_real - (now > start ? now - start : 0)) / NSEC_PER_USEC;
+}
+
+uint64_t stall_log_new_id(StallLog *l) {
+        return ++l->last_id;
+}
+
+int stall_log_add(StallLog *l, uint64_t id, uint64_t start_realtime_us, const char *unit, const struct stall *record,
+                  StallEntry **ret) {
         StallEntry *e = &l->entries[l->n_added % STALLS_KEPT_MAX];
         char *copy = strdup(unit);
 
         if (!copy)
                 return -ENOMEM;
-        free(e->unit);
-        *e = (StallEntry){
-                .id = l->first_id + l->n_added++,
-                .start_realtime_us = realtime_us(record->end_ns - record->total_ns),
-                .unit = copy,
-                .record = *record,
-        };
-        e->record.comm[COMM_LEN - 1] = 0;
+        stall_entry_done(e);
+        e->id = id;
+        e->start_realtime_us = start_realtime_us;
+        e->unit = copy;
+        stall_entry_set_record(e, record);
+        l->n_added++;
         *ret = e;
 
         return 0;

@@ -17,6 +17,7 @@ METHODS = {
     'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
     'ListRange': ('asasastttu', 'aa{sv}ttt'), 'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'),
     'ListHistograms': ('tu', 'a(sssstta(stat))t'), 'ListBlindSpots': ('', 'a(ss)'),
+    'Trace': ('st', ''),
 }
 PROPERTIES = {'Version': 's', 'Tier': 's', 'Degraded': 'b', 'Lost': 't', 'Since': 't', 'MaxSeries': 't',
               'HistorySince': 't'}
@@ -63,7 +64,7 @@ def test_members_to_the_letter(t):
     equal(methods, METHODS, 'methods')
     equal({p.get('name'): p.get('type') for p in interface.findall('property')}, PROPERTIES, 'properties')
     signals = {s.get('name'): signature(s, 'out', 'out') for s in interface.findall('signal')}
-    equal(signals, {'Stall': 'ssstb'}, 'signals')
+    equal(signals, {'Stall': 'ssstb', 'Operation': 'a{sv}'}, 'signals')
 
 
 def test_unit_object(t):

@@ -298,7 +298,7 @@ static void test_bad_lines(void **state) {
         check_warning(4, ":7: ", "Unknown key Nonsense= in section [Stall]");
         check_warning(5, ":8: ", "Unknown key fsyncalertsec=");
         check_warning(6, ":9: ", "FsyncAlertSec=soon is not a valid time span");
-        check_warning(7, ":10: ", "FsyncAlertSec=0 is out of range, which is 1ms to 1d or infinity");
+        check_warning(7, ":10: ", "FsyncAlertSec=0 is out of range, which is 1us to 1d or infinity");
         check_warning(8, ":11: ", "out of range");
         check_warning(9, ":12: ", "AlertBurst=infinity is not a valid number");
         check_warning(10, ":13: ", "AlertBurst=0 is out of range, which is 1 to 1000, ignoring");
