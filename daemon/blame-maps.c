@@ -52,14 +52,16 @@ static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool t
         for (unsigned i = 0; !last && i < BATCHES_MAX; i++) {
                 uint32_t n = BATCH;
                 void *from = first ? NULL : &position;
-                int r;
+                int r, error = 0;
 
                 r = take ? bpf_map_lookup_and_delete_batch(fd, from, &position, keys, values, &n, NULL) :
                            bpf_map_lookup_batch(fd, from, &position, keys, values, &n, NULL);
                 if (r < 0) {
-                        if (errno != ENOENT)
-                                return -errno;
+                        error = errno == ENOENT ? 0 : -errno;
                         last = true;
+                        /* Those before the error were read, and maybe removed, unless the kernel did not even begin. */
+                        if (error < 0 && n == BATCH)
+                                n = 0;
                 }
                 first = false;
                 for (uint32_t k = 0; k < n; k++) {
@@ -67,6 +69,8 @@ static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool t
                         if (r < 0)
                                 return r;
                 }
+                if (error < 0)
+                        return error;
         }
 
         return 0;

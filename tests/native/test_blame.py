@@ -66,8 +66,12 @@ def blame_of(d, unit):
             if r['step']:
                 by_step[r['step']] = by_step.get(r['step'], 0) + r['sumNSec']
         return by_step
-    wait_for(lambda: steps() == journal_steps(d, unit), 5,
-             f'blame {steps()} of the waits {journal_steps(d, unit)}')
+    try:
+        wait_for(lambda: steps() == journal_steps(d, unit), 5)
+    except AssertionError:
+        nobody = [r for r in blame_rows(d) if r['victim'].startswith('(')]
+        raise AssertionError(f'{steps()} is blamed of the waits {journal_steps(d, unit)}; losses: {d.losses()}; '
+                             f'owners without a unit: {nobody}') from None
     return blame_rows(d, unit)
 
 
@@ -201,7 +205,13 @@ def test_saturated_queue(t):
     busy = start_workload('dwrite', disk.path('busy'), culprit, count=10**8, engine='aio', depth=64, block='64K',
                           prepare='32M', barrier=True)
     slow = start_workload('dread', disk.path('own'), group, count=600, rate=200, prepare='4M', barrier=True)
-    release(busy, slow)
+    for p in (busy, slow):
+        equal(p.stdout.readline(), 'ready\n', 'what the workload says')
+    disk.sync()  # what was prepared is not to be blamed
+    time.sleep(2.2)
+    for p in (busy, slow):
+        p.stdin.write('\n')
+        p.stdin.flush()
     finish(slow)
     check(busy.poll() is None, 'the culprit was done before the victim')
     busy.kill()
