@@ -38,8 +38,8 @@ static int array_add(Array *a, const void *item) {
 
 typedef int (*element_callback)(const void *key, const void *value, void *userdata);
 
-/* Reads all elements, or takes them out: each is read and removed in one step, so what is added meanwhile is in it or in
- * its successor, unless a program had found it just before and adds to it just after. */
+/* Reads all elements, or takes them out: each is read and removed in one step, so what is added meanwhile is in it or
+ * in its successor, unless a program had found it just before and adds to it just after. */
 static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool take, element_callback callback,
                               void *userdata) {
         _cleanup_free_ char *keys = calloc(BATCH, key_size), *values = calloc(BATCH, value_size);

@@ -51,8 +51,8 @@ def counted_journal(d, unit):
 
 def journal_steps(d, unit):
     """As the unit's object tells them: what was waited for, whoever was to blame."""
-    path = run('dbus-send', f'--peer=unix:path={d.socket}', '--print-reply', '/org/iolat1', 'org.iolat1.Manager.GetUnit',
-               f'string:{unit}').stdout.split('"')[1]
+    path = run('dbus-send', f'--peer=unix:path={d.socket}', '--print-reply', '/org/iolat1',
+               'org.iolat1.Manager.GetUnit', f'string:{unit}').stdout.split('"')[1]
     reply = run('dbus-send', f'--peer=unix:path={d.socket}', '--print-reply', path,
                 'org.freedesktop.DBus.Properties.Get', 'string:org.iolat1.Unit', 'string:JournalSteps').stdout
     return {step: int(ns) for step, ns in re.findall(r'string "(\w+)"\s+uint64 (\d+)', reply)}
@@ -168,7 +168,7 @@ def mkfs_and_mount(t, node):
 
 
 def test_journal_made_anew(t):
-    """A new file system on the same device counts its transactions from 1 again: who was in the old ones is not blamed."""
+    """A new file system on the same device counts its transactions from 1 again: nobody is blamed for the old ones."""
     d, image = t.rig.daemon, t.directory('image', SHM) / 'image'
     with open(image, 'wb') as f:
         f.truncate(256 << 20)
