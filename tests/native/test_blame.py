@@ -66,6 +66,7 @@ def blame_of(d, unit):
             if r['step']:
                 by_step[r['step']] = by_step.get(r['step'], 0) + r['sumNSec']
         return by_step
+    wait_for(lambda: d.rows(unit, unit=unit), 5, f'{unit} is known')
     try:
         wait_for(lambda: steps() == journal_steps(d, unit), 5)
     except AssertionError:
