@@ -7,7 +7,7 @@ enum {
         DISKS_BELOW_MAX = 64, /* that one device lies upon in the end */
         LEVELS_MAX = 8,       /* device mapper upon md upon ... */
         SHARES_MAX = 128,     /* remembered within one tick */
-        NAMED_MAX = 16,       /* culprits for one device, so that a thousand victims need not be divided by a thousand */
+        NAMED_MAX = 16,       /* culprits for one device: a thousand victims times a thousand culprits took too long */
 };
 
 enum { VALUE_BUSY, VALUE_WRITTEN, _VALUE_MAX };

@@ -38,9 +38,8 @@ static int array_add(Array *a, const void *item) {
 
 typedef int (*element_callback)(const void *key, const void *value, void *userdata);
 
-/* Reads all elements, or takes them out: each is read and removed in one step, so what is added meanwhile is in it or in
- * its successor, unless a program had found it just before and adds to it just after, which is a matter of
- * nanoseconds. */
+/* Reads all elements, or takes them out: each is read and removed in one step, so what is added meanwhile is in it or
+ * in its successor, unless a program had found it just before and adds to it just after. */
 static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool take, element_callback callback,
                               void *userdata) {
         _cleanup_free_ char *keys = calloc(BATCH, key_size), *values = calloc(BATCH, value_size);
@@ -52,14 +51,16 @@ static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool t
         for (unsigned i = 0; !last && i < BATCHES_MAX; i++) {
                 uint32_t n = BATCH;
                 void *from = first ? NULL : &position;
-                int r;
+                int r, error = 0;
 
                 r = take ? bpf_map_lookup_and_delete_batch(fd, from, &position, keys, values, &n, NULL) :
                            bpf_map_lookup_batch(fd, from, &position, keys, values, &n, NULL);
                 if (r < 0) {
-                        if (errno != ENOENT)
-                                return -errno;
+                        error = errno == ENOENT ? 0 : -errno;
                         last = true;
+                        /* Those before the error were read, and maybe removed, unless the kernel did not even begin. */
+                        if (error < 0 && n == BATCH)
+                                n = 0;
                 }
                 first = false;
                 for (uint32_t k = 0; k < n; k++) {
@@ -67,6 +68,8 @@ static int foreach_in_batches(int fd, size_t key_size, size_t value_size, bool t
                         if (r < 0)
                                 return r;
                 }
+                if (error < 0)
+                        return error;
         }
 
         return 0;
@@ -122,18 +125,44 @@ _Static_assert(sizeof(WaitEntry) == sizeof(struct wait_key) + sizeof(struct wait
 _Static_assert(sizeof(KnownBlame) == sizeof(struct blame_key) + sizeof(uint64_t), "no gap");
 _Static_assert(sizeof(WaitEntry) <= ITEM_MAX && sizeof(KnownBlame) <= ITEM_MAX, "room for an item");
 
-/* On error what was taken so far is handed out all the same: it is in the map no more. */
-int blame_maps_take_waits(int fd, WaitEntry **ret, size_t *ret_n) {
-        Taker t = { .key_size = sizeof(struct wait_key), .array.size = sizeof(WaitEntry) };
-        int r;
+static int look_up_wait(const void *key, void *userdata) {
+        Taker *t = userdata;
+        WaitEntry e = {};
 
-        r = take_all(fd, &t);
+        memcpy(&e.key, key, sizeof(e.key));
+
+        return t->array.n < TAKE_MAX ? array_add(&t->array, &e) : 0; /* the value is read when it is taken */
+}
+
+int blame_maps_read_waits(int fd, WaitEntry **ret, size_t *ret_n) {
+        Taker t = { .key_size = sizeof(struct wait_key), .array.size = sizeof(WaitEntry) };
+        struct wait_key key;
+        int r = 0;
+
+        if (bpf_map_get_next_key(fd, NULL, &key) < 0) { /* nothing, mostly */
+                if (errno != ENOENT)
+                        return -errno;
+        } else
+                r = foreach_in_batches(fd, sizeof(key), sizeof(struct wait_value), /* take= */ false, take_element, &t);
+        if (r < 0 && r != -ENOMEM) {
+                t.array.n = 0;
+                r = maps_foreach_key(fd, look_up_wait, &t);
+        }
+        if (r < 0) {
+                free(t.array.items);
+                return r;
+        }
         *ret = (WaitEntry *) t.array.items;
         *ret_n = t.array.n;
 
-        return r;
+        return 0;
 }
 
+int blame_maps_take_wait(int fd, WaitEntry *wait) {
+        return bpf_map_lookup_and_delete_elem(fd, &wait->key, &wait->value) < 0 ? -errno : 0;
+}
+
+/* On error what was taken so far is handed out all the same: it is in the map no more. */
 int blame_maps_take_known(int fd, KnownBlame **ret, size_t *ret_n) {
         Taker t = { .key_size = sizeof(struct blame_key), .array.size = sizeof(KnownBlame) };
         int r;

@@ -3,15 +3,15 @@
 
 #include "blame-journal.h"
 
-/* Takes out of the maps what the programs noted for blame, and reads who was in which transaction. */
+/* Takes out of the maps what the programs noted for blame, and reads who was in which transaction. The caller frees all
+ * arrays. */
 
-typedef int (*wait_callback)(const WaitEntry *wait, void *userdata);
+/* All waits that are there, one to be removed after the other. A program that has found an element adds to it whether
+ * it was removed meanwhile or not, so only those should be removed that have been there for some time. */
+int blame_maps_read_waits(int fd, WaitEntry **ret, size_t *ret_n);
+int blame_maps_take_wait(int fd, WaitEntry *wait); /* its present value; -ENOENT if it is gone */
 
-/* All waits that are there are removed from the map; the caller frees the array. Bounded: if they come faster than
- * that the next call has the rest. */
-int blame_maps_take_waits(int fd, WaitEntry **ret, size_t *ret_n);
-
-/* Waits for somebody whom the programs know; removed likewise. */
+/* Waits for somebody whom the programs know. These keys come again and again, so all of them are removed at once. */
 typedef struct KnownBlame {
         struct blame_key key;
         uint64_t ns;

@@ -36,6 +36,7 @@ struct Blamer {
         Blame *matrix;
         DeviceBlame *device_blame;
         KeyTable *explained;
+        KeyTable *seen; /* waits that were in the map in the tick before; NULL: none */
         uint64_t tick;
 };
 
@@ -71,6 +72,7 @@ Blamer *blamer_free(Blamer *b) {
         blame_free(b->matrix);
         device_blame_free(b->device_blame);
         key_table_free(b->explained);
+        key_table_free(b->seen);
         free(b);
 
         return NULL;
@@ -197,22 +199,52 @@ static int read_handles(Blamer *b, const WaitEntry *waits, size_t n, HandleEntry
         return r < 0 ? r : blame_maps_read_handles(b->maps->handles, is_waited_for, transactions, ret, ret_n);
 }
 
+/* Leaves those in the array that were there a tick ago already: nobody has just found them to add to them. */
+static int take_settled(Blamer *b, WaitEntry *waits, size_t *n) {
+        _cleanup_(key_table_freep) KeyTable *before = TAKE_PTR(b->seen);
+        size_t n_taken = 0;
+        int r = 0, q;
+
+        if (*n > 0)
+                r = key_table_new(&b->seen, 1, *n);
+        for (size_t i = 0; i < *n; i++) {
+                uint64_t *unused;
+
+                q = note_explained(b, waits[i].key.owner, waits[i].key.dev);
+                if (q < 0)
+                        r = q;
+                if (before && key_table_find(before, &waits[i].key)) {
+                        q = blame_maps_take_wait(b->maps->waits, waits + i);
+                        if (q >= 0)
+                                waits[n_taken++] = waits[i];
+                } else if (b->seen)
+                        q = key_table_get(b->seen, &waits[i].key, &unused);
+                if (q < 0)
+                        r = q;
+        }
+        *n = n_taken;
+
+        return r;
+}
+_Static_assert(sizeof(struct wait_key) == KEY_TABLE_KEY_SIZE, "key of waits");
+
 static int blame_waits(Blamer *b) {
         _cleanup_free_ HandleEntry *handles = NULL;
         _cleanup_free_ WaitEntry *waits = NULL;
         size_t n, n_handles = 0;
         int r, q;
 
-        r = blame_maps_take_waits(b->maps->waits, &waits, &n);
+        r = blame_maps_read_waits(b->maps->waits, &waits, &n);
+        if (r < 0)
+                return r;
+        r = take_settled(b, waits, &n);
         if (n == 0)
                 return r;
         q = read_handles(b, waits, n, &handles, &n_handles);
         if (q < 0)
                 log_debug_errno(q, "Cannot read who was in which transaction, blaming the kernel: %m");
         for (size_t i = 0; i < n; i++) {
-                q = note_explained(b, waits[i].key.owner, waits[i].key.dev);
-                if (q >= 0)
-                        q = blame_journal_wait(waits + i, handles, n_handles, add, b);
+                q = blame_journal_wait(waits + i, handles, n_handles, add, b);
                 if (q < 0)
                         r = q;
         }

@@ -13,11 +13,11 @@ def blame_rows(daemon, unit='', since=0, until=FOREVER):
     """Rows of GetBlame as dictionaries, the largest first."""
     reply = run('dbus-send', f'--peer=unix:path={daemon.socket}', '--print-reply', '--type=method_call', '/org/iolat1',
                 'org.iolat1.Manager.GetBlame', f'string:{unit}', f'uint64:{since}', f'uint64:{until}').stdout
+    parse = {'string': lambda quoted, plain: quoted, 'uint64': lambda quoted, plain: int(plain),
+             'boolean': lambda quoted, plain: plain == 'true'}
     rows = []
     for text in reply.split('array [')[2:]:
-        row = {}
-        for key, kind, quoted, plain in ENTRY.findall(text):
-            row[key] = {'string': lambda: quoted, 'uint64': lambda: int(plain), 'boolean': lambda: plain == 'true'}[kind]()
+        row = {key: parse[kind](quoted, plain) for key, kind, quoted, plain in ENTRY.findall(text)}
         rows.append({'step': None, 'device': None, 'mountPoint': None} | row)
     return rows
 

@@ -35,7 +35,8 @@ static Sum window_of(Blame *b) {
 }
 
 static BlameRow row(const char *victim, const char *culprit, uint64_t ns) {
-        return (BlameRow){ .victim = victim, .culprit = culprit, .dev = 1, .phase = PHASE_JOURNAL, .step = STEP_LOG, .ns = ns };
+        return (BlameRow){ .victim = victim, .culprit = culprit, .dev = 1, .phase = PHASE_JOURNAL, .step = STEP_LOG,
+                           .ns = ns };
 }
 
 static void test_rows(void **state) {

@@ -66,7 +66,7 @@ static void test_folded_are_not_new(void **state) {
 
 static void test_requests(void **state) {
         _cleanup_(changes_freep) Changes *c = NULL;
-        struct changed_rq now = { .key = { .owner = 1, .dev = 2 }, .count = 1, .queue_ns = 2, .device_ns = 3, .bytes = 4 }, d;
+        struct changed_rq now = { .key = { .owner = 1, .dev = 2 }, .count = 1, .queue_ns = 2, .device_ns = 3 }, d;
         Maps maps;
 
         c = new_changes(&maps);
