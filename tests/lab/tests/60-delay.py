@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 600
+# long
 """Where a disk takes 200 ms more for each write, totals are what the caller saw, and the time is under a name."""
 
 import contextlib

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 400
+# long
 """A device that is suspended for 3 s, with and without its file system frozen: who waits there waits for data, for the
 journal or for the end of the freeze, not for the file system's own code or anything unnamed."""
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 400
+# long
 """Waiting to get a request at all is `admission`: too few tags, the writeback throttle, a limit of the unit. What the
 device takes for a request stays what it is."""
 

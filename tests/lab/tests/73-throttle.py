@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 400
+# long
 """Writers that are held back because too many pages are dirty: in the whole system, and in one unit with
 MemoryHigh=."""
 

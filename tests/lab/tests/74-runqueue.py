@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 300
+# long
 """Without a CPU to run on a sync takes longer, and `runqueue` says so; the device is not what took longer."""
 
 import json

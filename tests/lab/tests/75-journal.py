@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 500
+# long
 """What others do to a sync through the journal of their common ext4, and to a write through the lock of their common
 file."""
 

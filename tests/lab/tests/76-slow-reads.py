@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 300
+# long
 """Reads and page faults that find nothing in the page cache of a slow disk: `slowread` and `slowfault`, in phase `io`,
 as long as the caller saw them."""
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 300
+# long
 """A buffered write or read that does not have to wait touches no probe: neither by the hits that iolat shows, nor by
 the kernel's own count of runs of its programs."""
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 900
+# long
 """Where a disk takes 200 ms more, on each file system: totals are what the caller saw, and named phases have at least
 90 % of the added time."""
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 600
+# long
 """Who made it wait: the owners of the journal's transactions, of a handle that is held open, of ordered data, of a lock,
 and of a full queue are named, and nobody else is."""
 
@@ -14,15 +15,14 @@ from harness import cases, check, diagnose, run, wait_for
 
 CREATOR = '''
 import os, sys, time
-directory, rate = sys.argv[1], float(sys.argv[2])
+directory, rate = sys.argv[1], int(sys.argv[2])
 os.mkdir(directory)
 n, began = 0, time.monotonic()
 while True:
     with open(f'{directory}/{n}', 'w') as f:
-        f.write('x' * 100)
+        f.write('x' * int(sys.argv[3]))
     n += 1
-    if rate:
-        time.sleep(max(0, began + n / rate - time.monotonic()))
+    time.sleep(max(0, began + n / rate - time.monotonic()))
 '''
 SYNCS = 60
 SYNC_RATE = 5
@@ -30,10 +30,10 @@ SYNC_RATE = 5
 setup = lab.Rig
 
 
-def creator(t, name, mount_point, rate):
-    """A unit that makes that many files a second, 0: as many as it can."""
+def creator(t, name, mount_point, rate, size=100):
+    """A unit that makes that many files a second, of so many bytes."""
     unit = lab.unit_name(name)
-    u = lab.Unit(unit, 'python3', '-c', CREATOR, mount_point / name, str(rate))
+    u = lab.Unit(unit, 'python3', '-c', CREATOR, mount_point / name, str(rate), str(size))
     t.defer(u.stop)
     wait_for(lambda: len(list((mount_point / name).glob('*'))) > 3, 20, 'first files')
     return unit
@@ -75,13 +75,15 @@ def journal_disk(t):
 
 
 def test_culprit_has_what_it_added(t):
-    mount_point = journal_disk(t)
+    """A device that is slow enough for the data that a commit has to wait for."""
+    disk = t.enter(disks.null_blk(size=512, memory_backed=1, mbps=20, hw_queue_depth=1024))
+    mount_point = t.enter(disks.mounted(disk))
     alone, before = sync_small('alone', mount_point)
     found = settled_blame(alone, phase='journal')
     others = {c: n for c, n in found.items() if c not in (alone, '(kernel)')}
     check(sum(others.values()) <= 0.05 * sum(found.values()), f'somebody is blamed who did nothing: {show(found)}')
 
-    culprit = creator(t, 'culprit', mount_point, 0)
+    culprit = creator(t, 'culprit', mount_point, 300, size=32768)
     victim, waited = sync_small('victim', mount_point)
     found = settled_blame(victim, phase='journal')
     added = waited - before

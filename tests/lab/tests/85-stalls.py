@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 400
+# long
 """What hangs is told while it hangs, with the phase that it hangs in, and again when it has ended; also when it is the
 file system of iolatd's own files that hangs."""
 

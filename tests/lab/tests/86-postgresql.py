@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-trixie vm-sid container-*
 # timeout: 500
+# long
 """PostgreSQL commits beside a bulk loader on one ext4: one line of status says who made it wait, and where."""
 
 import pathlib
