@@ -195,6 +195,7 @@ struct task_op {
         u32 n_intervals;
         u32 throttle_seen;
         u64 throttle_start;
+        bool alone;     /* waits outside of all operations, and is counted as in flight */
         u64 lock_inode; /* whose lock this task waited for, before an operation could open */
         u64 lock_start_ns;
         u64 lock_end_ns;

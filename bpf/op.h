@@ -20,7 +20,23 @@ static inline struct task_op *task_op_create(struct task_struct *task) {
         return t;
 }
 
+/* A wait begins outside of all operations, which nothing but a scan can tell of before it ends. */
+static inline void alone_begins(struct task_op *t) {
+        if (t->alone)
+                return;
+        t->alone = true;
+        in_flight(1);
+}
+
+static inline void alone_ends(struct task_op *t) {
+        if (!t->alone)
+                return;
+        t->alone = false;
+        in_flight(-1);
+}
+
 static inline void op_open(struct task_op *t, enum opener opener, u64 now) {
+        alone_ends(t);
         if (t->opener == OPENER_NONE)
                 in_flight(1);
         t->opener = opener;

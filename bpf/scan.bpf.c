@@ -136,6 +136,16 @@ static inline void scan_fill(struct stall *st, struct op_key *key, u64 start, u6
         __builtin_memset(st->pad, 0, sizeof(st->pad));
 }
 
+/* A wait outside of all operations is all there is. */
+static inline void scan_alone(struct stall *st, struct task_op *t) {
+        u32 phase = t->frame[0].phase;
+
+        for (u32 i = 0; i < _PHASE_MAX; i++)
+                st->phase_ns[i] = i == phase ? st->total_ns : 0;
+        st->wait_phase = phase;
+        st->wait_ns = st->total_ns;
+}
+
 enum { SLEEPS_INTERRUPTIBLY = 1 }; /* TASK_INTERRUPTIBLE */
 
 /* Direct I/O that failed before there was anything to complete has no end in the tracepoint tier, and the end of a sync
@@ -149,16 +159,18 @@ SEC("iter/task")
 int scan_tasks(struct bpf_iter__task *ctx) {
         struct task_struct *task = ctx->task;
         u64 now = bpf_ktime_get_ns();
+        struct op_key key;
         struct task_op *t;
         struct scan *scan;
         struct stall *st;
         u32 zero = 0;
+        u64 start;
 
         if (!task)
                 return 0;
         t = bpf_task_storage_get(&tasks, task, NULL, 0);
         scan = bpf_map_lookup_elem(&scans, &zero);
-        if (!t || !scan || t->opener == OPENER_NONE)
+        if (!t || !scan || (t->opener == OPENER_NONE && !t->alone))
                 return 0;
         hit(PROBE_SCAN_TASKS);
         scan->n_open++; /* exactly what in_flight() counts, so before anything is left out */
@@ -166,25 +178,36 @@ int scan_tasks(struct bpf_iter__task *ctx) {
                 return 0;
         if (scan_is_left_over(t, task))
                 return 0;
-        if (now < t->start_ns || now - t->start_ns < scan_limit())
+        if (t->opener == OPENER_NONE) {
+                alone_key(&key, task, t->frame[0].dev);
+                start = t->frame[0].start_ns;
+        } else {
+                key = t->key;
+                start = t->start_ns;
+        }
+        if (now < start || now - start < scan_limit())
                 return 0;
 
         st = &scan->stall;
         stall_clear_details(st);
-        stall_set_details(st, t);
+        if (t->opener != OPENER_NONE)
+                stall_set_details(st, t);
         st->tx.tid = 0;
         st->journal_dev = 0;
-        scan_fill(st, &t->key, t->start_ns, now);
-        scan_phases(st, t, now);
+        scan_fill(st, &key, start, now);
+        if (t->opener != OPENER_NONE)
+                scan_phases(st, t, now);
+        else
+                scan_alone(st, t);
         if (st->wait_phase == PHASE_JOURNAL && function_tier)
                 scan_transaction(st, t);
         for (u32 i = 0; i < _STEP_MAX; i++)
-                st->step_ns[i] = t->step_ns[i];
-        st->ino = t->ino;
+                st->step_ns[i] = t->opener != OPENER_NONE ? t->step_ns[i] : 0;
+        st->ino = t->opener != OPENER_NONE ? t->ino : 0;
         st->pid = task->tgid;
         st->thread = task->pid;
         bpf_probe_read_kernel_str(st->comm, sizeof(st->comm), task->comm);
-        stall_set_file(st, t->dentry, t->ino);
+        stall_set_file(st, t->opener != OPENER_NONE ? t->dentry : 0, t->ino);
         bpf_seq_write(ctx->meta->seq, st, sizeof(*st));
 
         return 0;

@@ -56,6 +56,7 @@ static inline void file_lock_begin(struct task_struct *task, void *lock, unsigne
         t->lock_inode = (u64) inode;
         t->lock_owner = rwsem_owner(lock);
         frame_push(t, (u64) lock, PHASE_LOCK, BPF_CORE_READ(inode, i_sb, s_dev));
+        alone_begins(t);
 }
 
 SEC("tp_btf/contention_begin")
@@ -79,6 +80,8 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
                         if (t->opener == OPENER_NONE)
                                 t->n_frames = 0;
                         frame_push(t, (u64) lock, PHASE_FREEZE, BPF_CORE_READ(sb, s_dev));
+                        if (t->opener == OPENER_NONE)
+                                alone_begins(t);
                 }
                 return 0;
         }
@@ -95,15 +98,21 @@ int BPF_PROG(lock_begin, void *lock, unsigned int flags) {
         return 0;
 }
 
+/* What a wait outside of all operations counts as. */
+static inline void alone_key(struct op_key *key, struct task_struct *task, u32 dev) {
+        __builtin_memset(key, 0, sizeof(*key));
+        key->owner = task_owner(task);
+        key->dev = dev;
+        key->op = task->flags & PF_KTHREAD ? OP_SLOWWRITE : slow_op(task);
+        key->async = (task->flags & PF_IO_WORKER) != 0;
+        key->origin = worker_kind(task) == WORKER_LOOP ? ORIGIN_LOOP : ORIGIN_SELF;
+}
+
 /* A wait outside of all operations, as of a task that was stopped at the door of a frozen filesystem: the operation is
  * what it waited there. */
 static inline void count_alone(struct task_struct *task, u32 phase, u32 dev, u64 length, u64 now) {
         u64 phase_ns[_PHASE_MAX] = {};
-        struct op_key key = {
-                .owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id(),
-                .dev = dev,
-                .op = slow_op(task),
-        };
+        struct op_key key;
         char comm[COMM_LEN];
         struct finished f = {
                 .key = &key,
@@ -114,12 +123,7 @@ static inline void count_alone(struct task_struct *task, u32 phase, u32 dev, u64
                 .thread = task->pid,
         };
 
-        if (worker_kind(task) == WORKER_LOOP)
-                key.origin = ORIGIN_LOOP;
-        if (task->flags & PF_KTHREAD)
-                key.op = OP_SLOWWRITE;
-        if (task->flags & PF_IO_WORKER)
-                key.async = 1;
+        alone_key(&key, task, dev);
         if (phase < _PHASE_MAX)
                 phase_ns[phase] = length;
         bpf_get_current_comm(comm, sizeof(comm));
@@ -150,6 +154,8 @@ int BPF_PROG(lock_end, void *lock) {
         dev = t->frame[i & (FRAMES_MAX - 1)].dev;
         now = bpf_ktime_get_ns();
         length = frame_pop(t, (u64) lock, now);
+        if (length && t->opener == OPENER_NONE)
+                alone_ends(t);
         if (length && phase == PHASE_LOCK && t->lock_owner) {
                 if (t->opener != OPENER_NONE)
                         blame_add(t->key.owner, t->lock_owner, t->key.dev, PHASE_LOCK, BLAME_NO_STEP, length);
