@@ -16,7 +16,8 @@ typedef struct BlameTop {
         bool has_more;         /* it is not the only one */
 } BlameTop;
 
-/* Returns false if there is nothing of that victim. */
+/* Another unit is preferred to the victim itself and to owners that are no units, if its part is a tenth at least.
+ * Returns false if there is nothing of that victim. */
 bool blame_top(const BlameRows *rows, const char *victim, BlameTop *ret);
 
 /* "bulk.service made it wait 3.2s of 4s (journal, step locked)", "~3.2s" if that is estimated. Nothing in it is

@@ -12,7 +12,7 @@ import time
 import disks
 import lab
 import measure
-from harness import check, diagnose, equal
+from harness import check, diagnose, equal, run
 
 MBPS = 10
 
@@ -60,6 +60,7 @@ def test_low_dirty_bytes(t):
     devices = {r['device'] for r in lab.rows(writer, unit=writer, op='slowwrite', phase='total')}
     equal(devices, {slow.device}, 'file systems of the slow writes')
 
+    diagnose(run('iolatctl', 'status', writer).stdout)
     # Who syncs on the same disk waits for it: for its data or for the journal.
     check_named(measure.problems(victim, 'fsync', 'data', 'journal', 'throttle', 'admission', 'io', 'lock',
                                  caller=victim_seen['sumNSec']))

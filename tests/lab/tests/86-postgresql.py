@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# env: vm-trixie vm-sid container-*
+# env: vm-trixie vm-sid
 # timeout: 500
 # long
 """PostgreSQL commits beside a bulk loader on one ext4: one line of status says who made it wait, and where."""
@@ -67,9 +67,8 @@ def bench(sockets):
 
 
 def mount(t):
-    if lab.IS_VM:
-        return t.enter(disks.mounted(t.enter(disks.dm_delay(t.enter(disks.virtio()), 2))))
-    return t.enter(disks.mounted(t.enter(disks.loop(768 << 20))))
+    """On a disk that can be kept busy."""
+    return t.enter(disks.mounted(t.enter(disks.null_blk(size=1024, memory_backed=1, mbps=20, hw_queue_depth=128))))
 
 
 def test_commit_stall_is_explained(t):
