@@ -303,6 +303,8 @@ int fields_decode(sd_bus_message *m, const Field *fields, size_t n_fields, void 
                                 return r;
                         if (r > 0)
                                 present |= UINT32_C(1) << (f - fields);
+                        else /* and what a key that came twice said before is gone */
+                                present &= ~(UINT32_C(1) << (f - fields));
                         r = sd_bus_message_exit_container(m);
                 } else
                         r = sd_bus_message_skip(m, "v");

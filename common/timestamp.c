@@ -11,7 +11,7 @@ enum {
         MINUTES_PER_HOUR = 60,
         SECONDS_PER_MINUTE = 60,
         NOON = 12,
-        YEAR_MIN = 1970,
+        YEAR_MIN = 1969, /* where 1970 begins in the evening */
 };
 
 static const char *const weekdays[] = {

@@ -6,6 +6,7 @@ enum {
         BASELINE_EIGHTHS = 4,
         BASELINE_EIGHTHS_MAX = 5,
         STALLS_SHARE = 8,
+        WINDOWS_FIRST = 64, /* room for so many at first */
 };
 
 int history_new(History **ret, size_t max_bytes) {
@@ -73,9 +74,23 @@ static void drop_oldest_windows(History *h, size_t n) {
         memmove(h->windows, h->windows + n, h->n_windows * sizeof(h->windows[0]));
 }
 
+/* Gives back the room for more of them, of which there is much after a file with far more than are kept. */
+static void trim_windows(History *h) {
+        size_t m = MAX(h->n_windows, (size_t) WINDOWS_FIRST);
+        void *p;
+
+        if (m >= h->n_windows_allocated)
+                return;
+        p = reallocarray(h->windows, m, sizeof(h->windows[0]));
+        if (!p)
+                return;
+        h->windows = p;
+        h->n_windows_allocated = m;
+}
+
 int history_insert_window(History *h, HistoryWindow *w, size_t *position) {
         if (h->n_windows == h->n_windows_allocated) {
-                size_t m = MAX(h->n_windows_allocated * 2, (size_t) 64);
+                size_t m = MAX(h->n_windows_allocated * 2, (size_t) WINDOWS_FIRST);
                 void *p = reallocarray(h->windows, m, sizeof(h->windows[0]));
 
                 if (!p) {
@@ -151,13 +166,16 @@ void history_settle(History *h, uint64_t now_us) {
                 drop_baselines(h, h->dict.baseline_bytes - h->max_bytes / 8 * BASELINE_EIGHTHS);
         history_dict_collect(&h->dict);
 
+        if (history_bytes(h) > h->max_bytes)
+                trim_windows(h);
         while (h->n_windows > 0 && history_bytes(h) > h->max_bytes) {
                 size_t surplus = history_bytes(h) - h->max_bytes;
 
                 /* Several in one go: what only they refer to is looked for in all there is. */
                 for (n = 0; n < h->n_windows && surplus > 0; n++)
-                        surplus -= MIN(surplus, window_bytes(h->windows[n]));
+                        surplus -= MIN(surplus, window_bytes(h->windows[n]) + sizeof(h->windows[0]));
                 drop_oldest_windows(h, n);
+                trim_windows(h);
                 history_dict_collect(&h->dict);
         }
         while (h->dict.baseline_bytes > 0 && history_bytes(h) > h->max_bytes) {

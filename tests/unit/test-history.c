@@ -597,6 +597,40 @@ static void test_too_much(void **state) {
         history_free(h);
 }
 
+/* Far more windows than fit: the newest of them stay, and the array of them does not fill the history by itself. */
+static void test_too_many_windows(void **state) {
+        static const uint8_t name[] = { RECORD_NAME, 1, 1, 'n' }, series[] = { RECORD_SERIES, 1, 1, 0, 0, 0, 0, 0 };
+        enum { WINDOWS = 20000 };
+        const struct op_value v = { .total = { .count = 1 } };
+        History *h = make(64 * 1024);
+        HistoryImport im;
+        Buffer numbers = {};
+
+        op_value_encode(&numbers, &v);
+        history_import_begin(&im, h, EPOCH);
+        assert_int_equal(history_import_record(&im, name, sizeof(name)), 0);
+        assert_int_equal(history_import_record(&im, series, sizeof(series)), 0);
+        for (uint64_t i = 0; i < WINDOWS; i++) {
+                Buffer b = {};
+
+                buffer_put_varint(&b, RECORD_WINDOW);
+                buffer_put_varint(&b, START + i * SEC);
+                buffer_put_varint(&b, START + (i + 1) * SEC);
+                buffer_put_varint(&b, 1); /* coarse: not to be merged */
+                buffer_put_varint(&b, 1 << 1);
+                buffer_put_varint(&b, numbers.size);
+                buffer_put(&b, numbers.data, numbers.size);
+                assert_int_equal(history_import_record(&im, b.data, b.size), 0);
+                buffer_done(&b);
+        }
+        (void) history_import_end(&im, START + WINDOWS * SEC);
+        assert_true(history_bytes(h) <= h->max_bytes);
+        assert_true(h->n_windows > 100);
+        assert_true(h->windows[h->n_windows - 1]->end_us == START + WINDOWS * SEC);
+        buffer_done(&numbers);
+        history_free(h);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_windows),
@@ -615,6 +649,7 @@ int main(void) {
                 cmocka_unit_test(test_hostile_contents),
                 cmocka_unit_test(test_noise),
                 cmocka_unit_test(test_too_much),
+                cmocka_unit_test(test_too_many_windows),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

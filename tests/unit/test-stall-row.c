@@ -133,6 +133,26 @@ static void test_strange(void **state) {
         assert_string_equal(row.op, "msync");
 }
 
+/* A key that comes twice, the second time without anything: it is absent, and not half there. */
+static void test_taken_back(void **state) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = begin(state);
+        _cleanup_(stall_row_clear) StallRow row = {};
+        _cleanup_(json_putp) json_object *j = NULL;
+
+        add(m, "unit", "s", "a.service");
+        add(m, "op", "s", "fsync");
+        add(m, "op", "s", "");
+        end(m);
+
+        assert_int_equal(operation_read(m, &row), 0);
+        assert_true(STALL_HAS(&row, unit));
+        assert_false(STALL_HAS(&row, op));
+        assert_null(row.op);
+        j = stall_row_to_json(&row);
+        assert_non_null(j);
+        assert_null(json_object_object_get(j, "op"));
+}
+
 /* A sum of shares is not exactly 1. */
 static void test_clamped(void **state) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = begin(state);
@@ -238,6 +258,7 @@ DEFINE_TEST_MAIN(
         cmocka_unit_test_setup_teardown(test_all, make_bus, drop_bus),
         cmocka_unit_test_setup_teardown(test_empty, make_bus, drop_bus),
         cmocka_unit_test_setup_teardown(test_strange, make_bus, drop_bus),
+        cmocka_unit_test_setup_teardown(test_taken_back, make_bus, drop_bus),
         cmocka_unit_test_setup_teardown(test_clamped, make_bus, drop_bus),
         cmocka_unit_test_setup_teardown(test_refused, make_bus, drop_bus),
         cmocka_unit_test(test_sentence),
