@@ -30,7 +30,7 @@ SEC("tp_btf/writeback_single_inode_start")
 int BPF_PROG(writeback_start, struct inode *inode) {
         u64 when = inode->dirtied_when, now = bpf_jiffies64();
         struct age_key key = {};
-        struct hist_short *v;
+        struct age_value *v;
         void *zero;
 
         if (jiffy_ns == 0 || !(BPF_CORE_READ(inode, i_mapping, i_pages.xa_flags) >> XA_MARKS_SHIFT) ||
@@ -52,7 +52,7 @@ int BPF_PROG(writeback_start, struct inode *inode) {
                 }
                 owner_counted(key.owner);
         }
-        hist_short_count(v, (now - when) * jiffy_ns);
+        hist_short_count(&v->age, (now - when) * jiffy_ns);
 
         return 0;
 }

@@ -8,7 +8,7 @@
 #include "query-rows.h"
 #include "unit-path.h"
 
-enum { ROW_TOTAL, ROW_PHASE_0 }; /* rows of an operation; requests have one per part */
+enum { ROW_TOTAL, ROW_PHASE_0 }; /* rows of an operation; requests have one per part, dirty data just one */
 
 static bool strv_has(char **v, const char *s) {
         if (!v || !*v)
@@ -32,7 +32,7 @@ static bool unit_matches(char **patterns, const Series *s) {
 }
 
 static const char *series_op_name(const Series *s) {
-        return s->is_request ? rq_kind_to_string(s->op) : op_to_string(s->op);
+        return s->is_age ? OP_WRITEBACK : s->is_request ? rq_kind_to_string(s->op) : op_to_string(s->op);
 }
 
 /* What all rows of a series have in common. */
@@ -136,6 +136,18 @@ int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *
         return sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_DEVICE);
 }
 
+static int row_sink_age(Manager *m, RowSink *k, const Series *s, const struct age_value *v) {
+        const char *source[SOURCE_NAMES_MAX];
+        Row row = series_row(m, s);
+
+        row.phase = PHASE_DIRTY_AGE;
+        sources_of_age(&m->sources, source);
+        row.source = source;
+        row_set_short(&row, &v->age);
+
+        return sink_row(k, &row, s->serial << CURSOR_SHIFT);
+}
+
 bool row_filter_matches(const RowFilter *filter, const Series *s) {
         return unit_matches(filter->units, s) && strv_has(filter->ops, series_op_name(s));
 }
@@ -143,10 +155,15 @@ bool row_filter_matches(const RowFilter *filter, const Series *s) {
 static int sink_series(Manager *m, RowSink *k, const Series *s) {
         struct op_value op;
         struct rq_value rq;
+        struct age_value age;
         int r;
 
         if (!row_filter_matches(k->filter, s))
                 return 0;
+        if (s->is_age) {
+                r = series_read_age(m->series, s, k->current, &age);
+                return r < 0 ? r : row_sink_age(m, k, s, &age);
+        }
         if (s->is_request) {
                 r = series_read_rq(m->series, s, k->current, &rq);
                 return r < 0 ? r : row_sink_rq(m, k, s, &rq);
@@ -278,6 +295,7 @@ typedef struct HistogramQuery {
         int op; /* or kind of request */
         int phase; /* -1: total; or part of a request */
         bool is_request;
+        bool is_age; /* of dirty data: op and phase are 0 */
         bool any_device;
         uint32_t dev;
 } HistogramQuery;
@@ -287,7 +305,10 @@ static int histogram_query_parse(HistogramQuery *q, const char *op, const char *
 
         q->op = rq_kind_from_string(op);
         q->is_request = q->op >= 0;
-        if (q->is_request)
+        q->is_age = streq(op, OP_WRITEBACK) && streq(phase, PHASE_DIRTY_AGE);
+        if (q->is_age)
+                q->op = q->phase = 0;
+        else if (q->is_request)
                 q->phase = rq_part_from_string(phase);
         else {
                 q->op = op_from_string(op);
@@ -309,7 +330,14 @@ static int histogram_add(Manager *m, const HistogramQuery *q, const Series *s, s
                          struct hist_short *shorter) {
         int r;
 
-        if (s->is_request) {
+        if (s->is_age) {
+                struct age_value v;
+
+                r = series_read_age(m->series, s, false, &v);
+                if (r < 0)
+                        return r;
+                hist_short_add(shorter, &v.age);
+        } else if (s->is_request) {
                 struct rq_value v;
 
                 r = series_read_rq(m->series, s, false, &v);
@@ -350,7 +378,7 @@ int query_histogram(Manager *m, const char *unit, const char *op, const char *ph
         for (size_t i = 0; i < n; i++) {
                 const Series *s = all[i];
 
-                if (s->is_request != q.is_request || s->op != q.op || !streq(s->unit, unit) ||
+                if (s->is_request != q.is_request || s->is_age != q.is_age || s->op != q.op || !streq(s->unit, unit) ||
                     (!q.any_device && s->dev != q.dev))
                         continue;
                 r = histogram_add(m, &q, s, &full, &shorter);
