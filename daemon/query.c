@@ -108,6 +108,25 @@ int row_sink_op(Manager *m, RowSink *k, const Series *s, const struct op_value *
         return r;
 }
 
+/* A sum in a span of time, of what was going on all the while, is an average. */
+static void row_set_in_flight(Manager *m, const RowSink *k, const Series *s, Row *row) {
+        uint64_t span_ns = k->span_ns, ns = row->sum_ns;
+
+        if (!k->span_ns) {
+                span_ns = in_flight_span_ns(m->in_flight, now_ns());
+                ns = 0;
+                for (size_t i = 0; i < s->n_owners; i++) {
+                        struct rq_key key = series_rq_key(s, s->owners[i]);
+
+                        if (!k->current || series_owner_is_current(m->series, s->owners[i]))
+                                ns += in_flight_device_ns(m->in_flight, &key);
+                }
+        }
+        row->has_in_flight = span_ns > 0;
+        if (row->has_in_flight)
+                row->in_flight = (double) ns / (double) span_ns;
+}
+
 int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *v) {
         const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
@@ -132,6 +151,7 @@ int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *
         sources_of_request(&m->sources, RQ_PART_DEVICE, source);
         row.untimed = v->untimed;
         row_set_full(&row, &v->device);
+        row_set_in_flight(m, k, s, &row);
 
         return sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_DEVICE);
 }
