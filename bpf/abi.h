@@ -8,7 +8,7 @@
 
 #include "bucket.h"
 
-#define IOLAT_ABI 2
+#define IOLAT_ABI 3
 
 enum op {
         OP_FSYNC,
@@ -340,6 +340,11 @@ struct age_key {
         unsigned long long owner;
         unsigned int dev;
         unsigned int pad;
+};
+
+struct age_value {
+        unsigned long long folded_from; /* as in op_value */
+        struct hist_short age;
 };
 
 /* Written by the daemon, read by BPF. Index 0 of map "settings". Operations at least as long as a limit make a record

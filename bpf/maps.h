@@ -85,7 +85,7 @@ struct {
         __uint(max_entries, AGES_MAX);
         __uint(map_flags, BPF_F_NO_PREALLOC);
         __type(key, struct age_key);
-        __type(value, struct hist_short);
+        __type(value, struct age_value);
 } ages SEC(".maps");
 
 struct {
@@ -377,7 +377,7 @@ union zero {
         struct rq_value rq;
         struct cgroup_name name;
         struct journal_value journal;
-        struct hist_short age;
+        struct age_value age;
 };
 
 struct {

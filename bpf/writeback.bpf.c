@@ -20,16 +20,17 @@ int BPF_PROG(dirty, struct folio *folio, struct address_space *mapping) {
         return 0;
 }
 
-/* Bits of xarray.xa_flags above the allocation flags are its marks: of a file's pages, that some are dirty or under
- * writeback (include/linux/xarray.h). */
-enum { XA_MARKS_SHIFT = 26 };
+/* The highest bits of xarray.xa_flags are its marks: of a file's pages, that some are dirty or under writeback. They
+ * begin above the bits of the allocator, of which there are 24 to 28 depending on the kernel's version and
+ * configuration; the xarray's own flags are the lowest 6 (include/linux/xarray.h, gfp_types.h). */
+enum { XA_MARKS_SHIFT = 16 };
 
 /* The flusher begins with a file. */
 SEC("tp_btf/writeback_single_inode_start")
 int BPF_PROG(writeback_start, struct inode *inode) {
         u64 when = inode->dirtied_when, now = bpf_jiffies64();
         struct age_key key = {};
-        struct hist_short *v;
+        struct age_value *v;
         void *zero;
 
         if (jiffy_ns == 0 || !(BPF_CORE_READ(inode, i_mapping, i_pages.xa_flags) >> XA_MARKS_SHIFT) ||
@@ -51,7 +52,7 @@ int BPF_PROG(writeback_start, struct inode *inode) {
                 }
                 owner_counted(key.owner);
         }
-        hist_short_count(v, (now - when) * jiffy_ns);
+        hist_short_count(&v->age, (now - when) * jiffy_ns);
 
         return 0;
 }

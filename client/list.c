@@ -136,7 +136,7 @@ static int print_rows(const Rows *rows, const Options *o) {
                         continue;
                 /* Not asked for phases: one line for each operation and kind of request is enough. */
                 if (!o->all && !o->phases && !row_is_phase(row, "total") &&
-                    !(row_is_request(row) && row_is_phase(row, "device")))
+                    !(row_is_request(row) && row_is_phase(row, "device")) && !(o->ops && row_is_dirty_age(row)))
                         continue;
                 add_row(t, row, o->all, o->all || o->phases);
         }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
-#include "names.h"
 #include "rows.h"
 
 /* The order is that of the JSON objects and part of the contract. */

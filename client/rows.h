@@ -3,10 +3,7 @@
 
 #include "bar.h"
 #include "fields.h"
-
-/* These two only ever come together, in rows that are no operation's. */
-#define OP_WRITEBACK "writeback"
-#define PHASE_DIRTY_AGE "dirty-age"
+#include "names.h"
 
 /* One row of List(). Strings are NULL, numbers 0 where the daemon did not tell. */
 typedef struct Row {

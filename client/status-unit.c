@@ -429,7 +429,7 @@ static int add_rows(json_object *o, const char *key, const Rows *rows) {
         for (size_t i = 0; i < rows->n; i++) {
                 _cleanup_(json_putp) json_object *row = NULL;
 
-                if (row_is_uncounted(&rows->items[i]))
+                if (row_is_uncounted(&rows->items[i]) || row_is_dirty_age(&rows->items[i]))
                         continue;
                 row = row_to_json(&rows->items[i]);
                 if (!row || json_object_array_add(array, row) < 0)

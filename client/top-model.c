@@ -217,11 +217,17 @@ TopDelta top_model_sum(const TopModel *m) {
 }
 
 size_t top_model_units(const TopModel *m) {
+        const Row *last = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; i < m->rows.n; i++)
-                if (i == 0 || !streq(strempty(m->rows.items[i].unit), strempty(m->rows.items[i - 1].unit)))
-                        n++;
+        for (size_t i = 0; i < m->rows.n; i++) {
+                const Row *row = &m->rows.items[i];
+
+                if (row_is_dirty_age(row) || (last && streq(strempty(row->unit), strempty(last->unit))))
+                        continue;
+                last = row;
+                n++;
+        }
 
         return n;
 }

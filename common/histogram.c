@@ -39,6 +39,10 @@ void rq_value_add(struct rq_value *dst, const struct rq_value *src) {
         hist_full_add(&dst->device, &src->device);
 }
 
+void age_value_add(struct age_value *dst, const struct age_value *src) {
+        hist_short_add(&dst->age, &src->age);
+}
+
 static uint64_t quantile(const unsigned long long *bucket, size_t n, bucket_u64 (*upper)(unsigned), uint64_t max,
                          double q) {
         uint64_t total = 0, seen = 0, rank;

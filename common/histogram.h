@@ -9,9 +9,10 @@
 void hist_full_add(struct hist_full *dst, const struct hist_full *src);
 void hist_short_add(struct hist_short *dst, const struct hist_short *src);
 
-/* The same for all that is counted of an operation or a request; folded_from of dst stays. */
+/* The same for all that is counted of an operation, a request or dirty data; folded_from of dst stays. */
 void op_value_add(struct op_value *dst, const struct op_value *src);
 void rq_value_add(struct rq_value *dst, const struct rq_value *src);
+void age_value_add(struct age_value *dst, const struct age_value *src);
 
 /* The q-quantile (0 < q <= 1) in ns by nearest rank: midpoint of the bucket that holds it, never above the maximum;
  * off by at most 6.25 % (full form, between 2^10 and 2^36 ns). 0 if the histogram is empty. The rank is taken

@@ -22,6 +22,11 @@ enum rq_part { RQ_PART_QUEUE, RQ_PART_DEVICE, _RQ_PART_MAX };
 const char *rq_part_to_string(int part);
 int rq_part_from_string(const char *s);
 
+/* Dirty data, whose age when its writeback began is no wait of anybody: these two only ever come together, in rows that
+ * are no operation's. */
+#define OP_WRITEBACK "writeback"
+#define PHASE_DIRTY_AGE "dirty-age"
+
 #define UNIT_KERNEL "(kernel)"
 #define UNIT_EXITED "(exited)"
 #define UNIT_OTHERS "(others)"

@@ -33,6 +33,7 @@ struct Blamer {
         Changes *changes;
         OwnerTable *owners;
         DeviceTable *devices;
+        InFlight *in_flight;
         Blame *matrix;
         DeviceBlame *device_blame;
         KeyTable *explained;
@@ -44,7 +45,8 @@ static int device_block(uint32_t dev, BlockDevice *ret, void *userdata) {
         return device_table_block(userdata, dev, ret);
 }
 
-int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices) {
+int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices,
+               InFlight *in_flight) {
         _cleanup_(blamer_freep) Blamer *b = calloc(1, sizeof(*b));
         int r;
 
@@ -54,6 +56,7 @@ int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, D
         b->changes = changes;
         b->owners = owners;
         b->devices = devices;
+        b->in_flight = in_flight;
         r = blame_new(&b->matrix, BLAME_ROWS_MAX);
         if (r >= 0)
                 r = device_blame_new(&b->device_blame, device_block, devices);
@@ -360,6 +363,21 @@ static int blame_changes(Blamer *b, const ChangeArray *a) {
         return r;
 }
 
+static int count_in_flight(Blamer *b, const ChangeArray *a, bool complete) {
+        int r = 0;
+
+        for (size_t i = 0; i < a->n_rqs; i++) {
+                int q = in_flight_add(b->in_flight, a->rqs + i);
+
+                if (q < 0)
+                        r = q;
+        }
+        if (complete)
+                in_flight_tick(b->in_flight, now_ns());
+
+        return r;
+}
+
 /* The changes are read first: of each operation that is in them its wait for the journal is in its map by then. */
 int blamer_tick(Blamer *b) {
         _cleanup_(change_array_done) ChangeArray a = {};
@@ -371,6 +389,9 @@ int blamer_tick(Blamer *b) {
         device_blame_tick(b->device_blame);
 
         r = changes_read(b->changes, collect_op, collect_rq, &a);
+        q = count_in_flight(b, &a, r >= 0);
+        if (q < 0)
+                log_debug_errno(q, "Cannot note how many requests are in flight, ignoring: %m");
         q = blame_waits(b);
         if (q < 0)
                 log_debug_errno(q, "Cannot blame waits for journals, ignoring: %m");

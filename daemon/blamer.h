@@ -4,14 +4,16 @@
 #include "blame-matrix.h"
 #include "changes.h"
 #include "device.h"
+#include "in-flight.h"
 #include "maps.h"
 #include "owner.h"
 
 /* Turns what was measured in each second into blame. */
 typedef struct Blamer Blamer;
 
-/* Everything is borrowed. */
-int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices);
+/* Everything is borrowed. What has changed is read only once in each second, so in_flight is told of it, too. */
+int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices,
+               InFlight *in_flight);
 Blamer *blamer_free(Blamer *b);
 DEFINE_CLEANUP_FUNC(Blamer, blamer_free)
 

@@ -9,11 +9,12 @@
 enum { QUOTED_MAX = 64 }; /* bytes of a caller's own words in an error that is sent to it */
 
 bool bus_is_op(const char *s) {
-        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0;
+        return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0 || streq(s, OP_WRITEBACK);
 }
 
 bool bus_is_phase(const char *s) {
-        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0;
+        return streq(s, "total") || phase_from_string(s) >= 0 || rq_part_from_string(s) >= 0 ||
+                streq(s, PHASE_DIRTY_AGE);
 }
 
 /* Reads an array of strings into ret, which is NULL-terminated by being one longer than the limit. The strings

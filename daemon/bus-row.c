@@ -149,6 +149,11 @@ static int append_row_request(sd_bus_message *m, const Row *row) {
                 if (r < 0)
                         return r;
         }
+        if (row->has_in_flight) {
+                r = sd_bus_message_append(m, "{sv}", "inFlight", "d", row->in_flight);
+                if (r < 0)
+                        return r;
+        }
         if (!row->owned_bytes)
                 return 0;
 

@@ -23,64 +23,74 @@ typedef struct Fold {
         size_t n_units;
 } Fold;
 
+/* The elements of the three maps, which are moved in the same way. */
+typedef union FoldKey {
+        struct op_key op;
+        struct rq_key rq;
+        struct age_key age;
+} FoldKey;
+
+typedef union FoldValue {
+        unsigned long long folded_from;
+        struct op_value op;
+        struct rq_value rq;
+        struct age_value age;
+} FoldValue;
+_Static_assert(offsetof(struct op_value, folded_from) == 0 && offsetof(struct rq_value, folded_from) == 0 &&
+               offsetof(struct age_value, folded_from) == 0, "the first in all of them");
+
+static int fold_map(const Maps *maps, const Series *s) {
+        return s->is_age ? maps->ages : s->is_request ? maps->rqs : maps->ops;
+}
+
+static FoldKey fold_key(const Series *s, uint64_t owner) {
+        if (s->is_age)
+                return (FoldKey){ .age = series_age_key(s, owner) };
+        if (s->is_request)
+                return (FoldKey){ .rq = series_rq_key(s, owner) };
+
+        return (FoldKey){ .op = series_op_key(s, owner) };
+}
+
+static void fold_add(const Series *s, FoldValue *sum, const FoldValue *v) {
+        if (s->is_age)
+                age_value_add(&sum->age, &v->age);
+        else if (s->is_request)
+                rq_value_add(&sum->rq, &v->rq);
+        else
+                op_value_add(&sum->op, &v->op);
+}
+
 /* The second half of a move: removes the source, then the target may forget where it took from (an id can come back,
  * as a unit does that starts again after it was "(exited)"). */
-static int finish_op(Maps *maps, const struct op_key *source, const struct op_key *target, struct op_value *sum) {
-        if (bpf_map_delete_elem(maps->ops, source) < 0 && errno != ENOENT)
+static int finish(int map, const FoldKey *source, const FoldKey *target, FoldValue *sum) {
+        if (bpf_map_delete_elem(map, source) < 0 && errno != ENOENT)
                 return -errno;
         sum->folded_from = 0;
 
-        return bpf_map_update_elem(maps->ops, target, sum, BPF_EXIST) < 0 ? -errno : 0;
+        return bpf_map_update_elem(map, target, sum, BPF_EXIST) < 0 ? -errno : 0;
 }
 
-static int finish_rq(Maps *maps, const struct rq_key *source, const struct rq_key *target, struct rq_value *sum) {
-        if (bpf_map_delete_elem(maps->rqs, source) < 0 && errno != ENOENT)
-                return -errno;
-        sum->folded_from = 0;
+static int fold_series(Fold *f, const Series *s, uint64_t from, uint64_t to) {
+        FoldKey source = fold_key(s, from), target = fold_key(s, to);
+        int map = fold_map(f->maps, s);
+        FoldValue v, sum;
 
-        return bpf_map_update_elem(maps->rqs, target, sum, BPF_EXIST) < 0 ? -errno : 0;
-}
-
-static int fold_op(Fold *f, const Series *s, uint64_t from, uint64_t to) {
-        struct op_key source = series_op_key(s, from), target = series_op_key(s, to);
-        struct op_value v, sum;
-
-        if (bpf_map_lookup_elem(f->maps->ops, &source, &v) < 0)
+        if (bpf_map_lookup_elem(map, &source, &v) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        if (bpf_map_lookup_elem(f->maps->ops, &target, &sum) < 0) {
+        if (bpf_map_lookup_elem(map, &target, &sum) < 0) {
                 if (errno != ENOENT)
                         return -errno;
                 memset(&sum, 0, sizeof(sum));
         }
         if (sum.folded_from != from) { /* else an attempt before this one failed in the middle */
                 sum.folded_from = from;
-                op_value_add(&sum, &v);
-                if (bpf_map_update_elem(f->maps->ops, &target, &sum, BPF_ANY) < 0)
+                fold_add(s, &sum, &v);
+                if (bpf_map_update_elem(map, &target, &sum, BPF_ANY) < 0)
                         return -errno;
         }
 
-        return finish_op(f->maps, &source, &target, &sum);
-}
-
-static int fold_rq(Fold *f, const Series *s, uint64_t from, uint64_t to) {
-        struct rq_key source = series_rq_key(s, from), target = series_rq_key(s, to);
-        struct rq_value v, sum;
-
-        if (bpf_map_lookup_elem(f->maps->rqs, &source, &v) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        if (bpf_map_lookup_elem(f->maps->rqs, &target, &sum) < 0) {
-                if (errno != ENOENT)
-                        return -errno;
-                memset(&sum, 0, sizeof(sum));
-        }
-        if (sum.folded_from != from) { /* else an attempt before this one failed in the middle */
-                sum.folded_from = from;
-                rq_value_add(&sum, &v);
-                if (bpf_map_update_elem(f->maps->rqs, &target, &sum, BPF_ANY) < 0)
-                        return -errno;
-        }
-
-        return finish_rq(f->maps, &source, &target, &sum);
+        return finish(map, &source, &target, &sum);
 }
 
 static int fold_owner(Fold *f, uint64_t from, uint64_t to) {
@@ -93,7 +103,7 @@ static int fold_owner(Fold *f, uint64_t from, uint64_t to) {
                 for (size_t k = 0; k < all[i]->n_owners; k++) {
                         if (all[i]->owners[k] != from)
                                 continue;
-                        r = all[i]->is_request ? fold_rq(f, all[i], from, to) : fold_op(f, all[i], from, to);
+                        r = fold_series(f, all[i], from, to);
                         if (r < 0)
                                 return r;
                 }
@@ -178,30 +188,18 @@ int fold_dead(SeriesTable *series, OwnerTable *owners, Maps *maps, uint64_t now_
         return n;
 }
 
-static int recover_op(Maps *maps, const Series *s, uint64_t id) {
-        struct op_key source, target = series_op_key(s, id);
-        struct op_value v;
+static int recover_series(Maps *maps, const Series *s, uint64_t id) {
+        FoldKey source, target = fold_key(s, id);
+        int map = fold_map(maps, s);
+        FoldValue v;
 
-        if (bpf_map_lookup_elem(maps->ops, &target, &v) < 0)
+        if (bpf_map_lookup_elem(map, &target, &v) < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (v.folded_from == 0)
                 return 0;
-        source = series_op_key(s, v.folded_from);
+        source = fold_key(s, v.folded_from);
 
-        return finish_op(maps, &source, &target, &v);
-}
-
-static int recover_rq(Maps *maps, const Series *s, uint64_t id) {
-        struct rq_key source, target = series_rq_key(s, id);
-        struct rq_value v;
-
-        if (bpf_map_lookup_elem(maps->rqs, &target, &v) < 0)
-                return errno == ENOENT ? 0 : -errno;
-        if (v.folded_from == 0)
-                return 0;
-        source = series_rq_key(s, v.folded_from);
-
-        return finish_rq(maps, &source, &target, &v);
+        return finish(map, &source, &target, &v);
 }
 
 int fold_recover(SeriesTable *series, Maps *maps) {
@@ -216,7 +214,7 @@ int fold_recover(SeriesTable *series, Maps *maps) {
 
                         if (!(id & OWNER_FOLDED))
                                 continue;
-                        r = all[i]->is_request ? recover_rq(maps, all[i], id) : recover_op(maps, all[i], id);
+                        r = recover_series(maps, all[i], id);
                         if (r < 0)
                                 return r;
                 }

@@ -96,8 +96,8 @@ static int feed(History *h, void *userdata) {
 
         all = series_table_all(k->manager->series, &n);
         for (size_t i = 0; i < n; i++) {
-                /* Numbers come to this one from others that had them before. */
-                if (streq(all[i]->unit, UNIT_EXITED))
+                /* Numbers come to this one from others that had them before; how old dirty data was is not kept. */
+                if (streq(all[i]->unit, UNIT_EXITED) || all[i]->is_age)
                         continue;
                 r = note_series(k, all[i]);
                 if (r < 0)

@@ -336,7 +336,9 @@ static int setup_tables(Manager *m) {
         if (r >= 0)
                 r = changes_new(&m->changes, &m->maps);
         if (r >= 0)
-                r = blamer_new(&m->blamer, &m->maps, m->changes, m->owners, m->devices);
+                r = in_flight_new(&m->in_flight);
+        if (r >= 0)
+                r = blamer_new(&m->blamer, &m->maps, m->changes, m->owners, m->devices, m->in_flight);
         if (r >= 0)
                 r = sources_read(&m->sources, &m->maps);
         if (r >= 0)
@@ -404,6 +406,7 @@ Manager *manager_free(Manager *m) {
         trace_free(m->trace);
         stall_log_free(m->stalls);
         blamer_free(m->blamer);
+        in_flight_free(m->in_flight);
         changes_free(m->changes);
         in_progress_table_free(m->in_progress);
         scan_done(&m->scan);

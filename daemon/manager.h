@@ -56,6 +56,7 @@ struct Manager {
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
         Changes *changes;
+        InFlight *in_flight;
         Blamer *blamer;
         uint64_t tick; /* settings.tick */
         uint64_t started_realtime_us;

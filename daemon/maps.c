@@ -71,6 +71,7 @@ static int open_generation(Maps *m, unsigned generation) {
                 { "stalls", &m->stalls },     { "settings", &m->settings },
                 { "probe_infos", &m->probe_infos },
                 { "waits", &m->waits },       { "blames", &m->blames },   { "handles", &m->handles },
+                { "ages", &m->ages },
         };
         int r;
 
@@ -155,7 +156,7 @@ int maps_refresh(Maps *m) {
 void maps_done(Maps *m) {
         int *const fds[] = { &m->ops,      &m->rqs,  &m->names,       &m->losses,  &m->hits,   &m->stalls,
                              &m->settings, &m->meta, &m->probe_infos, &m->lock_fd, &m->root_fd,
-                             &m->waits,    &m->blames, &m->handles };
+                             &m->waits,    &m->blames, &m->handles, &m->ages };
 
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 closep(fds[i]);

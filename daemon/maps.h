@@ -23,6 +23,7 @@ typedef struct Maps {
         int waits;
         int blames;
         int handles;
+        int ages;
         unsigned n_cpus; /* values in an element of hits */
         uint64_t *hits_buffer;
 } Maps;
@@ -30,7 +31,8 @@ typedef struct Maps {
 #define MAPS_NULL                                                                                                   \
         ((Maps){ .root_fd = -EBADF, .lock_fd = -EBADF, .ops = -EBADF, .rqs = -EBADF, .names = -EBADF,               \
                  .losses = -EBADF, .hits = -EBADF, .stalls = -EBADF, .settings = -EBADF, .meta = -EBADF,            \
-                 .probe_infos = -EBADF, .waits = -EBADF, .blames = -EBADF, .handles = -EBADF })
+                 .probe_infos = -EBADF, .waits = -EBADF, .blames = -EBADF, .handles = -EBADF,                   \
+                 .ages = -EBADF })
 
 /* Opens everything and takes the daemon's lock. -ENOENT: nothing is loaded; -EBUSY: another daemon is there;
  * -EPROTO: what is loaded is of another ABI; else as pins_open(). */

@@ -91,6 +91,8 @@ int query_metrics(Manager *m, uint64_t cursor, uint32_t limit, metric_callback c
                 MetricSeries s = { .unit = all[i]->unit, .dev = all[i]->dev };
 
                 last = all[i]->serial;
+                if (all[i]->is_age)
+                        continue;
                 r = all[i]->is_request ? read_rq(m, all[i], &s) : read_op(m, all[i], &s);
                 if (r < 0)
                         return r;

@@ -60,6 +60,7 @@ int query_range(Manager *m, const RowFilter *filter, uint64_t since_us, uint64_t
 
         *ret = (RangeResult){};
         history_covered(h, since_us, until_us, &ret->first_us, &ret->last_us);
+        k.span_ns = (ret->last_us - ret->first_us) * NSEC_PER_USEC;
         /* Mount points may have changed; the rest is in memory. */
         r = device_table_refresh(m->devices);
         if (r < 0)

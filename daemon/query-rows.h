@@ -16,6 +16,7 @@ typedef struct RowSink {
         uint32_t left;   /* how many more are wanted */
         bool more;       /* there was at least one too many */
         bool current;
+        uint64_t span_ns; /* of a query about a span of time: how long it is; else 0 */
         row_callback callback;
         void *userdata;
 } RowSink;

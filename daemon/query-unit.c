@@ -34,7 +34,7 @@ static int add_steps(Manager *m, const char *unit, uint64_t step_ns[_STEP_MAX]) 
                 if (!streq(all[i]->unit, unit))
                         continue;
                 known = true;
-                if (all[i]->is_request)
+                if (all[i]->is_request || all[i]->is_age)
                         continue;
                 r = series_read_op(m->series, all[i], false, &v);
                 if (r < 0)

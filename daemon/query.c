@@ -8,7 +8,7 @@
 #include "query-rows.h"
 #include "unit-path.h"
 
-enum { ROW_TOTAL, ROW_PHASE_0 }; /* rows of an operation; requests have one per part */
+enum { ROW_TOTAL, ROW_PHASE_0 }; /* rows of an operation; requests have one per part, dirty data just one */
 
 static bool strv_has(char **v, const char *s) {
         if (!v || !*v)
@@ -32,7 +32,7 @@ static bool unit_matches(char **patterns, const Series *s) {
 }
 
 static const char *series_op_name(const Series *s) {
-        return s->is_request ? rq_kind_to_string(s->op) : op_to_string(s->op);
+        return s->is_age ? OP_WRITEBACK : s->is_request ? rq_kind_to_string(s->op) : op_to_string(s->op);
 }
 
 /* What all rows of a series have in common. */
@@ -108,6 +108,25 @@ int row_sink_op(Manager *m, RowSink *k, const Series *s, const struct op_value *
         return r;
 }
 
+/* A sum in a span of time, of what was going on all the while, is an average. */
+static void row_set_in_flight(Manager *m, const RowSink *k, const Series *s, Row *row) {
+        uint64_t span_ns = k->span_ns, ns = row->sum_ns;
+
+        if (!k->span_ns) {
+                span_ns = in_flight_span_ns(m->in_flight, now_ns());
+                ns = 0;
+                for (size_t i = 0; i < s->n_owners; i++) {
+                        struct rq_key key = series_rq_key(s, s->owners[i]);
+
+                        if (!k->current || series_owner_is_current(m->series, s->owners[i]))
+                                ns += in_flight_device_ns(m->in_flight, &key);
+                }
+        }
+        row->has_in_flight = span_ns > 0;
+        if (row->has_in_flight)
+                row->in_flight = (double) ns / (double) span_ns;
+}
+
 int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *v) {
         const char *source[SOURCE_NAMES_MAX];
         Row row = series_row(m, s);
@@ -132,8 +151,21 @@ int row_sink_rq(Manager *m, RowSink *k, const Series *s, const struct rq_value *
         sources_of_request(&m->sources, RQ_PART_DEVICE, source);
         row.untimed = v->untimed;
         row_set_full(&row, &v->device);
+        row_set_in_flight(m, k, s, &row);
 
         return sink_row(k, &row, s->serial << CURSOR_SHIFT | RQ_PART_DEVICE);
+}
+
+static int row_sink_age(Manager *m, RowSink *k, const Series *s, const struct age_value *v) {
+        const char *source[SOURCE_NAMES_MAX];
+        Row row = series_row(m, s);
+
+        row.phase = PHASE_DIRTY_AGE;
+        sources_of_age(&m->sources, source);
+        row.source = source;
+        row_set_short(&row, &v->age);
+
+        return sink_row(k, &row, s->serial << CURSOR_SHIFT);
 }
 
 bool row_filter_matches(const RowFilter *filter, const Series *s) {
@@ -143,10 +175,15 @@ bool row_filter_matches(const RowFilter *filter, const Series *s) {
 static int sink_series(Manager *m, RowSink *k, const Series *s) {
         struct op_value op;
         struct rq_value rq;
+        struct age_value age;
         int r;
 
         if (!row_filter_matches(k->filter, s))
                 return 0;
+        if (s->is_age) {
+                r = series_read_age(m->series, s, k->current, &age);
+                return r < 0 ? r : row_sink_age(m, k, s, &age);
+        }
         if (s->is_request) {
                 r = series_read_rq(m->series, s, k->current, &rq);
                 return r < 0 ? r : row_sink_rq(m, k, s, &rq);
@@ -278,6 +315,7 @@ typedef struct HistogramQuery {
         int op; /* or kind of request */
         int phase; /* -1: total; or part of a request */
         bool is_request;
+        bool is_age; /* of dirty data: op and phase are 0 */
         bool any_device;
         uint32_t dev;
 } HistogramQuery;
@@ -287,7 +325,10 @@ static int histogram_query_parse(HistogramQuery *q, const char *op, const char *
 
         q->op = rq_kind_from_string(op);
         q->is_request = q->op >= 0;
-        if (q->is_request)
+        q->is_age = streq(op, OP_WRITEBACK) && streq(phase, PHASE_DIRTY_AGE);
+        if (q->is_age)
+                q->op = q->phase = 0;
+        else if (q->is_request)
                 q->phase = rq_part_from_string(phase);
         else {
                 q->op = op_from_string(op);
@@ -309,7 +350,14 @@ static int histogram_add(Manager *m, const HistogramQuery *q, const Series *s, s
                          struct hist_short *shorter) {
         int r;
 
-        if (s->is_request) {
+        if (s->is_age) {
+                struct age_value v;
+
+                r = series_read_age(m->series, s, false, &v);
+                if (r < 0)
+                        return r;
+                hist_short_add(shorter, &v.age);
+        } else if (s->is_request) {
                 struct rq_value v;
 
                 r = series_read_rq(m->series, s, false, &v);
@@ -350,7 +398,7 @@ int query_histogram(Manager *m, const char *unit, const char *op, const char *ph
         for (size_t i = 0; i < n; i++) {
                 const Series *s = all[i];
 
-                if (s->is_request != q.is_request || s->op != q.op || !streq(s->unit, unit) ||
+                if (s->is_request != q.is_request || s->is_age != q.is_age || s->op != q.op || !streq(s->unit, unit) ||
                     (!q.any_device && s->dev != q.dev))
                         continue;
                 r = histogram_add(m, &q, s, &full, &shorter);

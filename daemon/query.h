@@ -32,6 +32,8 @@ typedef struct Row {
         uint64_t p99_ns;
         uint64_t max_ns;
         const uint64_t *owned_bytes; /* requests only: _OWNED_BY_MAX numbers */
+        bool has_in_flight;          /* requests only, row "device" */
+        double in_flight;            /* how many were with the device at a time, on average */
         const char *const *source;   /* NULL-terminated attach points */
 } Row;
 

@@ -25,6 +25,8 @@ static int compare_series(const void *a, const void *b) {
         if (r == 0)
                 r = (int) x->is_request - (int) y->is_request;
         if (r == 0)
+                r = (int) x->is_age - (int) y->is_age;
+        if (r == 0)
                 r = (int) x->op - (int) y->op;
         if (r == 0)
                 r = (int) x->origin - (int) y->origin;
@@ -167,6 +169,13 @@ static int note_rq(const void *p, void *userdata) {
         return series_note(userdata, k->owner, &key);
 }
 
+static int note_age(const void *p, void *userdata) {
+        const struct age_key *k = p;
+        Series key = { .is_age = true, .origin = ORIGIN_SELF, .dev = k->dev };
+
+        return series_note(userdata, k->owner, &key);
+}
+
 static void drop_absent(SeriesTable *t) {
         size_t n = 0;
 
@@ -196,6 +205,8 @@ int series_table_refresh(SeriesTable *t) {
         r = maps_foreach_key(t->maps->ops, note_op, t);
         if (r >= 0)
                 r = maps_foreach_key(t->maps->rqs, note_rq, t);
+        if (r >= 0)
+                r = maps_foreach_key(t->maps->ages, note_age, t);
         if (r < 0)
                 return r;
         drop_absent(t);
@@ -232,7 +243,11 @@ struct rq_key series_rq_key(const Series *s, uint64_t owner) {
         return (struct rq_key){ .owner = owner, .dev = s->dev, .kind = s->op, .origin = s->origin };
 }
 
-static bool owner_is_current(SeriesTable *t, uint64_t id) {
+struct age_key series_age_key(const Series *s, uint64_t owner) {
+        return (struct age_key){ .owner = owner, .dev = s->dev };
+}
+
+bool series_owner_is_current(SeriesTable *t, uint64_t id) {
         const Owner *o;
 
         return owner_table_get(t->owners, id, &o) >= 0 && !(o->id & OWNER_FOLDED) && o->died_ns == 0;
@@ -244,7 +259,7 @@ int series_read_op(SeriesTable *t, const Series *s, bool current, struct op_valu
                 struct op_key key = series_op_key(s, s->owners[i]);
                 struct op_value v;
 
-                if (current && !owner_is_current(t, s->owners[i]))
+                if (current && !series_owner_is_current(t, s->owners[i]))
                         continue;
                 if (bpf_map_lookup_elem(t->maps->ops, &key, &v) < 0) {
                         if (errno == ENOENT)
@@ -263,7 +278,7 @@ int series_read_rq(SeriesTable *t, const Series *s, bool current, struct rq_valu
                 struct rq_key key = series_rq_key(s, s->owners[i]);
                 struct rq_value v;
 
-                if (current && !owner_is_current(t, s->owners[i]))
+                if (current && !series_owner_is_current(t, s->owners[i]))
                         continue;
                 if (bpf_map_lookup_elem(t->maps->rqs, &key, &v) < 0) {
                         if (errno == ENOENT)
@@ -271,6 +286,25 @@ int series_read_rq(SeriesTable *t, const Series *s, bool current, struct rq_valu
                         return -errno;
                 }
                 rq_value_add(ret, &v);
+        }
+
+        return 0;
+}
+
+int series_read_age(SeriesTable *t, const Series *s, bool current, struct age_value *ret) {
+        memset(ret, 0, sizeof(*ret));
+        for (size_t i = 0; i < s->n_owners; i++) {
+                struct age_key key = series_age_key(s, s->owners[i]);
+                struct age_value v;
+
+                if (current && !series_owner_is_current(t, s->owners[i]))
+                        continue;
+                if (bpf_map_lookup_elem(t->maps->ages, &key, &v) < 0) {
+                        if (errno == ENOENT)
+                                continue;
+                        return -errno;
+                }
+                age_value_add(ret, &v);
         }
 
         return 0;

@@ -112,6 +112,7 @@ static const SourceList phase_list[_TIER_MAX][_PHASE_MAX] = {
 
 static const SourceList queue_list = LIST(PROBE_RQ_CREATE, PROBE_RQ_ISSUE);
 static const SourceList device_list = LIST(PROBE_RQ_ISSUE, PROBE_RQ_COMPLETE);
+static const SourceList age_list = LIST(PROBE_WRITEBACK_START);
 
 /* What is derived or planned keeps the tracepoint's name, which is what it comes from. */
 static const char *with_prefix(const char *prefix, int probe) {
@@ -170,6 +171,10 @@ void sources_of_phase(const Sources *s, int phase, const char *ret[static SOURCE
 
 void sources_of_request(const Sources *s, int part, const char *ret[static SOURCE_NAMES_MAX]) {
         (void) fill(s, part == RQ_PART_QUEUE ? &queue_list : &device_list, ret);
+}
+
+void sources_of_age(const Sources *s, const char *ret[static SOURCE_NAMES_MAX]) {
+        (void) fill(s, &age_list, ret);
 }
 
 #define TP_ONLY (1 << TIER_TRACEPOINT)

@@ -21,6 +21,7 @@ int sources_read(Sources *s, Maps *maps);
 void sources_of_total(const Sources *s, int op, const char *ret[static SOURCE_NAMES_MAX]);
 void sources_of_phase(const Sources *s, int phase, const char *ret[static SOURCE_NAMES_MAX]);
 void sources_of_request(const Sources *s, int part, const char *ret[static SOURCE_NAMES_MAX]);
+void sources_of_age(const Sources *s, const char *ret[static SOURCE_NAMES_MAX]);
 
 /* What a tier cannot see, unless there is a probe for it. */
 typedef struct BlindSpot {

@@ -27,7 +27,7 @@ OPERATION_KEYS = ['spans', 'journal', 'lost']
 BLAME_KEYS = ['victim', 'culprit', 'phase', 'step', 'device', 'sumNSec', 'estimated', 'weight']
 PROBE_KEYS = ['probe', 'attached', 'reason', 'state', 'hits', 'misses', 'nsPerHit']
 ALL_PHASES = ('total', 'data', 'io', 'throttle', 'journal', 'admission', 'flush', 'lock', 'freeze', 'reclaim', 'fs',
-              'other', 'runqueue', 'queue', 'device')
+              'other', 'runqueue', 'queue', 'device', 'dirty-age')
 
 
 class Rig:

@@ -2,6 +2,7 @@
 """Units that are gone keep their numbers: one sum per unit, and of too many units the oldest in (exited)."""
 
 import json
+import struct
 import time
 
 import harness
@@ -11,6 +12,8 @@ from rig import cgroup, ext4, workload
 
 HURRY = {'IOLAT_TEST_HURRY': '1'}
 FEW = '[Daemon]\nMaxUnits=16\n'
+SHORT_BUCKETS = 28
+BUCKET_OF_A_SECOND = 20
 
 
 def keys(d, name, disk):
@@ -62,6 +65,45 @@ def test_runs_of_a_unit_become_one(t):
     total = [r for r in d.rows(name, op='fsync') if r['device'] == disk.device]
     sums = {r['phase']: r['sumNSec'] for r in total}
     equal(sum(v for k, v in sums.items() if k not in ('total', 'runqueue')), sums['total'], 'sum of the phases')
+
+
+def add_dirty_age(d, owner, disk, ns):
+    """As the program would, where the memory controller names owners: a host whose controller does not has none."""
+    generation = max(int(p.name) for p in (d.bpffs / 'iolat').iterdir() if p.name.isdigit())
+    major, minor = map(int, disk.device.split(':'))
+    key = struct.pack('<QII', owner, major << 20 | minor, 0)
+    buckets = [0] * SHORT_BUCKETS
+    buckets[BUCKET_OF_A_SECOND] = 2
+    value = struct.pack(f'<Q3Q{SHORT_BUCKETS}Q', 0, 2, ns, ns, *buckets)
+    run('bpftool', 'map', 'update', 'pinned', d.bpffs / 'iolat' / str(generation) / 'maps' / 'ages',
+        'key', 'hex', *(f'{b:02x}' for b in key), 'value', 'hex', *(f'{b:02x}' for b in value))
+
+
+def dirty_ages(d, unit, disk):
+    return [(r['count'], r['sumNSec'], r['maxNSec']) for r in d.rows(unit, unit=unit, op='writeback', phase='dirty-age')
+            if r['device'] == disk.device]
+
+
+def test_dirty_ages_become_one(t):
+    d, disk = t.enter(daemon(t, env=HURRY)), t.enter(ext4())
+    t.enter(cgroup('keeps-the-slice.service'))
+    with cgroup('a.service') as group:
+        pass
+    for n in (1, 2, 3):
+        group.path.mkdir()
+        try:
+            owner = group.path.stat().st_ino
+            workload('fsync', disk.path('f'), group, count=1, write=4096)
+            add_dirty_age(d, owner, disk, n * 10**9)
+        finally:
+            group.path.rmdir()
+        # Killed at some point of the move.
+        time.sleep(1.1)
+        d.kill9()
+        d.start()
+        wait_for(lambda o=owner: o not in keys(d, 'ages', disk), 30, 'dirty age of the run that is gone')
+    equal(len([o for o in keys(d, 'ages', disk) if is_folded(o)]), 1, 'elements of the unit')
+    wait_for(lambda: dirty_ages(d, group.unit, disk) == [(6, 6 * 10**9, 3 * 10**9)], 5, 'dirty ages of all runs')
 
 
 def test_killed_while_moving(t):

@@ -29,8 +29,8 @@ def setup(t):
 def counted(d, disk):
     """What iolat has of the disk, over all owners, in the units of /sys/block/*/stat."""
     rows = [r for r in d.json('list', '--by=device') if r['device'] == disk.device]
-    result = {k: sum(r[k] for r in rows) for k in COLUMNS}
-    result |= {v: sum(r[k] for r in rows) // 512 for k, v in SECTORS.items()}
+    result = {k: sum(r[k] or 0 for r in rows) for k in COLUMNS}
+    result |= {v: sum(r[k] or 0 for r in rows) // 512 for k, v in SECTORS.items()}
     return result
 
 

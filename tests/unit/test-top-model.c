@@ -62,6 +62,9 @@ static void test_differences(void **state) {
         add(&rows, "a.service", "fsync", "data", "8:1", 85, 400, 0);
         add(&rows, "idle.service", "fsync", "total", "8:1", 5, 50, 0);
         add(&rows, "new.service", "sync", "total", "8:1", 2, 20, 0);
+        /* Nobody waited. */
+        add(&rows, "a.service", OP_WRITEBACK, PHASE_DIRTY_AGE, "8:1", 7, 70, 0);
+        add(&rows, "dirty.service", OP_WRITEBACK, PHASE_DIRTY_AGE, "8:1", 7, 70, 0);
         update(&m, &rows, 12);
         assert_int_equal(m.n_entries, 2);
         assert_int_equal(m.interval_ns, 2 * NSEC_PER_SEC);
