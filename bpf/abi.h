@@ -199,6 +199,7 @@ enum probe {
         PROBE_F_BALANCE_DIRTY_PAGES,
         PROBE_F_BLK_THROTL_BIO,
         PROBE_F_FINISH_INODE_DATA,
+        PROBE_F_JOURNAL_RESTART,
         /* opt-in */
         PROBE_F_EXT4_WRITE,
         PROBE_F_EXT4_READ,

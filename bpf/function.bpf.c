@@ -157,6 +157,23 @@ static inline void leave_fast_commit(void) {
         }
 }
 FUNCTION(ext4_fc_commit, 2, enter_fast_commit(a0), leave_fast_commit())
+/* A long operation goes on in the next transaction: its handle leaves this one without the event of a handle's end. */
+static inline void handle_restart(void) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct jbd2_journal_handle *handle = (void *) task->journal_info;
+        transaction_t *transaction = BPF_CORE_READ(handle, h_transaction);
+        struct handle_key key = {};
+
+        if (!transaction || (task->flags & PF_KTHREAD))
+                return;
+        hit(PROBE_F_JOURNAL_RESTART);
+        key.dev = BPF_CORE_READ(transaction, t_journal, j_fs_dev, bd_dev);
+        key.tid = BPF_CORE_READ(transaction, t_tid);
+        key.owner = bpf_get_current_cgroup_id();
+        handle_done(task, &key, BPF_CORE_READ(handle, h_requested_credits), 0);
+}
+FUNCTION_ENTRY(jbd2__journal_restart, handle_restart())
+
 FRAME(xfs_log_force_seq, PROBE_F_XFS_LOG_FORCE_SEQ, 4, PHASE_JOURNAL)
 FRAME(xfs_log_force, PROBE_F_XFS_LOG_FORCE, 2, PHASE_JOURNAL)
 FRAME(btrfs_sync_log, PROBE_F_BTRFS_SYNC_LOG, 3, PHASE_JOURNAL)

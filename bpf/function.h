@@ -256,4 +256,19 @@ static inline void leave_wait(enum probe fn, u32 phase) {
                 return 0;                                                                                \
         }
 
+/* Only where it begins. */
+#define FUNCTION_ENTRY(fn, enter)                                                                         \
+        SEC("fentry/" #fn) int fe_##fn(u64 *ctx) {                                                       \
+                enter;                                                                                   \
+                return 0;                                                                                \
+        }                                                                                                \
+        SEC("kprobe/" #fn) int kp_##fn(struct pt_regs *ctx) {                                            \
+                enter;                                                                                   \
+                return 0;                                                                                \
+        }                                                                                                \
+        SEC("kprobe.multi/" #fn) int km_##fn(struct pt_regs *ctx) {                                      \
+                enter;                                                                                   \
+                return 0;                                                                                \
+        }
+
 #define FRAME(fn, probe, n_args, phase) FUNCTION(fn, n_args, enter_frame(probe, phase), leave_frame(probe))

@@ -214,28 +214,13 @@ static inline u64 commit_waits_since(struct task_struct *task) {
         return tx->tid == tid ? tx->locking_ns ?: tx->start_ns : 0;
 }
 
-SEC("tp_btf/jbd2_handle_stats")
-int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int line, int interval, int sync,
-             int requested, int dirtied) {
-        struct task_struct *task = bpf_get_current_task_btf();
-        struct handle_key key = { .dev = dev, .tid = tid, .owner = OWNER_KERNEL };
+/* The task's handle leaves its transaction. */
+static inline void handle_done(struct task_struct *task, struct handle_key *key, int requested, int dirtied) {
         u64 since = commit_waits_since(task), now;
-        struct handle_value *v;
-        struct task_op *t;
+        struct handle_value *v = handle_get(key);
 
-        hit(PROBE_HANDLE_STATS);
-        if (task->flags & PF_KTHREAD) {
-                t = task_op_get(task);
-                if (t) {
-                        key.owner = t->handle_owner;
-                        t->handle_owner = OWNER_KERNEL;
-                }
-        } else
-                key.owner = bpf_get_current_cgroup_id();
-
-        v = handle_get(&key);
         if (!v)
-                return 0;
+                return;
         handle_begin(v, task);
         __sync_fetch_and_add(&v->handles, 1);
         if (requested > 0)
@@ -247,6 +232,25 @@ int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int lin
                 if (now > since)
                         __sync_fetch_and_add(&v->late_ns, now - since);
         }
+}
+
+SEC("tp_btf/jbd2_handle_stats")
+int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int line, int interval, int sync,
+             int requested, int dirtied) {
+        struct task_struct *task = bpf_get_current_task_btf();
+        struct handle_key key = { .dev = dev, .tid = tid, .owner = OWNER_KERNEL };
+        struct task_op *t;
+
+        hit(PROBE_HANDLE_STATS);
+        if (task->flags & PF_KTHREAD) {
+                t = task_op_get(task);
+                if (t) {
+                        key.owner = t->handle_owner;
+                        t->handle_owner = OWNER_KERNEL;
+                }
+        } else
+                key.owner = bpf_get_current_cgroup_id();
+        handle_done(task, &key, requested, dirtied);
 
         return 0;
 }

@@ -19,10 +19,15 @@ static int compare_rows(const void *a, const void *b) {
                 strcmp(strempty(x->device), strempty(y->device));
 }
 
+/* The victim's operations wait while its requests are queued: the two are not to be added up. */
+static bool is_of_requests(const BlameRow *row) {
+        return streq(strempty(row->phase), "queue");
+}
+
 static int compare_victims(const void *a, const void *b) {
         const BlameRow *x = a, *y = b;
 
-        return strcmp(strempty(x->victim), strempty(y->victim));
+        return strcmp(strempty(x->victim), strempty(y->victim)) ?: is_of_requests(x) - is_of_requests(y);
 }
 
 void blame_rows_sort(BlameRows *rows) {
@@ -45,7 +50,7 @@ void blame_rows_sort(BlameRows *rows) {
 }
 
 static bool is_of(const BlameRow *row, const char *victim) {
-        return row->victim && row->culprit && streq(row->victim, victim);
+        return row->victim && row->culprit && streq(row->victim, victim) && !is_of_requests(row);
 }
 
 static uint64_t victim_sum(const BlameRows *rows, const char *victim) {

@@ -3,10 +3,11 @@
 
 #include "query.h"
 
-/* Largest first. Also fills in the sums of the victims. */
+/* Largest first. Also fills in the sums of the victims, of what their operations and of what their requests waited. */
 void blame_rows_sort(BlameRows *rows);
 
-/* What the rows say of one victim, and of the one who made it wait the longest. The strings belong to the rows. */
+/* What the rows say of the operations of one victim, and of the one who made them wait the longest. The strings belong to
+ * the rows. */
 typedef struct BlameTop {
         const char *culprit;
         uint64_t sum_ns;       /* by the culprit */

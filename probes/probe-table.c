@@ -9,6 +9,12 @@
         { PROBE_F_##e, logical, ATTACH_KPROBE_MULTI, #fn, "km_" #fn, "kx_" #fn, 0, need, FOR_FUNCTION },     \
         { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, "kr_" #fn, 0, need, FOR_FUNCTION }
 
+/* Only where the function begins. */
+#define FN_ENTRY(e, logical, fn, need)                                                                       \
+        { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, NULL, 0, need, FOR_FUNCTION },                \
+        { PROBE_F_##e, logical, ATTACH_KPROBE_MULTI, #fn, "km_" #fn, NULL, 0, need, FOR_FUNCTION },          \
+        { PROBE_F_##e, logical, ATTACH_KPROBE, #fn, "kp_" #fn, NULL, 0, need, FOR_FUNCTION }
+
 #define FN_OPTION(e, logical, fn, option)                                                                    \
         { PROBE_F_##e, logical, ATTACH_FENTRY, #fn, "fe_" #fn, "fx_" #fn, 0, OPTIONAL, FOR_FUNCTION, option }, \
         { PROBE_F_##e, logical, ATTACH_KPROBE_MULTI, #fn, "km_" #fn, "kx_" #fn, 0, OPTIONAL, FOR_FUNCTION,   \
@@ -97,6 +103,7 @@ const ProbeDef probe_table[] = {
         FN(WB_WAIT_FOR_COMPLETION, "flusher-wait", wb_wait_for_completion, EXPECTED),
         FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, OPTIONAL),
         FN(FINISH_INODE_DATA, "ordered-data-wait", jbd2_journal_finish_inode_data_buffers, OPTIONAL),
+        FN_ENTRY(JOURNAL_RESTART, "handle-restart", jbd2__journal_restart, OPTIONAL),
         FN(EXT4_FC_COMMIT, "ext4-fast-commit", ext4_fc_commit, OPTIONAL),
         FN(XFS_LOG_FORCE_SEQ, "xfs-log-force-seq", xfs_log_force_seq, OPTIONAL),
         FN(XFS_LOG_FORCE, "xfs-log-force", xfs_log_force, OPTIONAL),
