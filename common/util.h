@@ -117,3 +117,18 @@ static inline uint64_t hash_bytes(const void *p, size_t n) {
 
         return h;
 }
+/* Makes room for one more element in an array of n; doubles it when it is full. -ENOMEM. */
+static inline int array_reserve(void **array, size_t *n_allocated, size_t n, size_t size) {
+        size_t m = MAX(*n_allocated * 2, (size_t) 4);
+        void *p;
+
+        if (n < *n_allocated)
+                return 0;
+        p = reallocarray(*array, m, size);
+        if (!p)
+                return -ENOMEM;
+        *array = p;
+        *n_allocated = m;
+
+        return 0;
+}

@@ -304,27 +304,11 @@ static int blame_untold_journal(Blamer *b, const struct changed_op *o) {
 
 /* --- devices --- */
 
-/* Doubles an array when it is full. */
-static int reserve(void **array, size_t *n_allocated, size_t n, size_t size) {
-        size_t m = MAX(*n_allocated * 2, (size_t) 32);
-        void *p;
-
-        if (n < *n_allocated)
-                return 0;
-        p = reallocarray(*array, m, size);
-        if (!p)
-                return -ENOMEM;
-        *array = p;
-        *n_allocated = m;
-
-        return 0;
-}
-
 static int collect_op(const struct changed_op *o, void *userdata) {
         ChangeArray *a = userdata;
         int r;
 
-        r = reserve((void **) &a->ops, &a->n_ops_allocated, a->n_ops, sizeof(a->ops[0]));
+        r = array_reserve((void **) &a->ops, &a->n_ops_allocated, a->n_ops, sizeof(a->ops[0]));
         if (r >= 0)
                 a->ops[a->n_ops++] = *o;
 
@@ -335,7 +319,7 @@ static int collect_rq(const struct changed_rq *q, void *userdata) {
         ChangeArray *a = userdata;
         int r;
 
-        r = reserve((void **) &a->rqs, &a->n_rqs_allocated, a->n_rqs, sizeof(a->rqs[0]));
+        r = array_reserve((void **) &a->rqs, &a->n_rqs_allocated, a->n_rqs, sizeof(a->rqs[0]));
         if (r >= 0)
                 a->rqs[a->n_rqs++] = *q;
 

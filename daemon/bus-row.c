@@ -28,6 +28,29 @@ int bus_append_u64_entry(sd_bus_message *m, const char *key, uint64_t value) {
         return sd_bus_message_append(m, "{sv}", key, "t", value);
 }
 
+int bus_open_entry(sd_bus_message *m, const char *key, const char *contents) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'e', "sv");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 's', key);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_open_container(m, 'v', contents);
+}
+
+int bus_close_entry(sd_bus_message *m) {
+        int r;
+
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
 int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uint64_t *numbers, int n) {
         int r;
 
@@ -49,23 +72,14 @@ int bus_append_numbers_entry(sd_bus_message *m, const char *key, const char *(*n
                              const uint64_t *numbers, int n) {
         int r;
 
-        r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append_basic(m, 's', key);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'v', "a{st}");
+        r = bus_open_entry(m, key, "a{st}");
         if (r < 0)
                 return r;
         r = bus_append_numbers(m, name_of, numbers, n);
         if (r < 0)
                 return r;
-        r = sd_bus_message_close_container(m);
-        if (r < 0)
-                return r;
 
-        return sd_bus_message_close_container(m);
+        return bus_close_entry(m);
 }
 
 int bus_append_device_entry(sd_bus_message *m, uint32_t dev) {
@@ -80,23 +94,14 @@ int bus_append_device_entry(sd_bus_message *m, uint32_t dev) {
 static int append_source_entry(sd_bus_message *m, const char *const *source) {
         int r;
 
-        r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append_basic(m, 's', "source");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'v', "as");
+        r = bus_open_entry(m, "source", "as");
         if (r < 0)
                 return r;
         r = sd_bus_message_append_strv(m, (char **) source);
         if (r < 0)
                 return r;
-        r = sd_bus_message_close_container(m);
-        if (r < 0)
-                return r;
 
-        return sd_bus_message_close_container(m);
+        return bus_close_entry(m);
 }
 
 static int append_row_texts(sd_bus_message *m, const Row *row) {

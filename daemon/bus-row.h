@@ -13,6 +13,10 @@ int bus_append_text(sd_bus_message *m, const char *s);
 int bus_append_text_entry(sd_bus_message *m, const char *key, const char *value);
 int bus_append_u64_entry(sd_bus_message *m, const char *key, uint64_t value);
 
+/* Opens an entry of an open a{sv} whose value has that signature, and closes it. */
+int bus_open_entry(sd_bus_message *m, const char *key, const char *contents);
+int bus_close_entry(sd_bus_message *m);
+
 /* Appends a{st} of the numbers that are not zero, each under its name. */
 int bus_append_numbers(sd_bus_message *m, const char *(*name_of)(int), const uint64_t *numbers, int n);
 

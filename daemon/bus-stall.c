@@ -42,13 +42,7 @@ static int append_requests(sd_bus_message *m, const struct stall *record) {
 
         if (record->async || record->rq_count == 0)
                 return 0;
-        r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append_basic(m, 's', "requests");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'v', "a{st}");
+        r = bus_open_entry(m, "requests", "a{st}");
         if (r < 0)
                 return r;
         r = sd_bus_message_open_container(m, 'a', "{st}");
@@ -61,13 +55,11 @@ static int append_requests(sd_bus_message *m, const struct stall *record) {
                 if (r < 0)
                         return r;
         }
-        for (int i = 0; i < 3; i++) {
-                r = sd_bus_message_close_container(m);
-                if (r < 0)
-                        return r;
-        }
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
 
-        return 0;
+        return bus_close_entry(m);
 }
 
 static int append_owners(sd_bus_message *m, const StallRow *stall) {
@@ -75,13 +67,7 @@ static int append_owners(sd_bus_message *m, const StallRow *stall) {
 
         if (stall->n_owners == 0)
                 return 0;
-        r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append_basic(m, 's', "owners");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'v', "a(sd)");
+        r = bus_open_entry(m, "owners", "a(sd)");
         if (r < 0)
                 return r;
         r = sd_bus_message_open_container(m, 'a', "(sd)");
@@ -101,13 +87,11 @@ static int append_owners(sd_bus_message *m, const StallRow *stall) {
                 if (r < 0)
                         return r;
         }
-        for (int i = 0; i < 3; i++) {
-                r = sd_bus_message_close_container(m);
-                if (r < 0)
-                        return r;
-        }
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
 
-        return 0;
+        return bus_close_entry(m);
 }
 
 static int append_record(sd_bus_message *m, const StallRow *stall) {

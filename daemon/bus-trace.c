@@ -40,13 +40,7 @@ int bus_trace_method(sd_bus_message *call, void *userdata, sd_bus_error *reterr_
 static int append_spans(sd_bus_message *m, const char *key, const Span *spans, size_t n) {
         int r;
 
-        r = sd_bus_message_open_container(m, 'e', "sv");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append_basic(m, 's', key);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(m, 'v', "a(stt)");
+        r = bus_open_entry(m, key, "a(stt)");
         if (r < 0)
                 return r;
         r = sd_bus_message_open_container(m, 'a', "(stt)");
@@ -57,13 +51,11 @@ static int append_spans(sd_bus_message *m, const char *key, const Span *spans, s
                 if (r < 0)
                         return r;
         }
-        for (int i = 0; i < 3; i++) {
-                r = sd_bus_message_close_container(m);
-                if (r < 0)
-                        return r;
-        }
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
 
-        return 0;
+        return bus_close_entry(m);
 }
 
 static int append_operation(sd_bus_message *m, const StallRow *stall, uint64_t lost) {

@@ -77,22 +77,6 @@ SeriesTable *series_table_free(SeriesTable *t) {
         return NULL;
 }
 
-/* Doubles an array when it is full. */
-static int reserve(void **array, size_t *n_allocated, size_t n, size_t size) {
-        size_t m = MAX(*n_allocated * 2, (size_t) 4);
-        void *p;
-
-        if (n < *n_allocated)
-                return 0;
-        p = reallocarray(*array, m, size);
-        if (!p)
-                return -ENOMEM;
-        *array = p;
-        *n_allocated = m;
-
-        return 0;
-}
-
 static int series_add(SeriesTable *t, const Series *key, Series **ret) {
         _cleanup_(series_freep) Series *s = calloc(1, sizeof(*s));
         int r;
@@ -105,7 +89,7 @@ static int series_add(SeriesTable *t, const Series *key, Series **ret) {
         s->user_unit = key->user_unit ? strdup(key->user_unit) : NULL;
         if (!s->unit || (key->user_unit && !s->user_unit))
                 return -ENOMEM;
-        r = reserve((void **) &t->array, &t->n_allocated, t->n, sizeof(t->array[0]));
+        r = array_reserve((void **) &t->array, &t->n_allocated, t->n, sizeof(t->array[0]));
         if (r < 0)
                 return r;
         if (!tsearch(s, &t->tree, compare_series))
@@ -141,7 +125,7 @@ static int series_note(SeriesTable *t, uint64_t owner, Series *key) {
         for (size_t i = 0; i < s->n_owners; i++)
                 if (s->owners[i] == owner)
                         return 0;
-        r = reserve((void **) &s->owners, &s->n_allocated, s->n_owners, sizeof(s->owners[0]));
+        r = array_reserve((void **) &s->owners, &s->n_allocated, s->n_owners, sizeof(s->owners[0]));
         if (r < 0)
                 return r;
         s->owners[s->n_owners++] = owner;
