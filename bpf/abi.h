@@ -356,7 +356,10 @@ struct settings {
         unsigned long long trace_ns;        /* any, for somebody who traces all units */
         unsigned long long owner_floor_ns;  /* the lowest limit in map "owner_settings" */
         unsigned long long tick;            /* counts seconds, see op_value */
+        unsigned long long alive_ns;        /* when that was */
 };
+
+#define DAEMON_SILENT_NS 10000000000ULL /* then there is none: nobody asks whom to blame */
 
 /* By owner, map "owner_settings": instead of the general limits. */
 struct owner_settings {

@@ -5,12 +5,22 @@
 
 #include "stall.h"
 
+/* Without a daemon that takes them out the maps would only fill up. */
+static inline bool daemon_is_there(void) {
+        u32 zero = 0;
+        struct settings *s = bpf_map_lookup_elem(&settings, &zero);
+
+        return s && bpf_ktime_get_ns() - s->alive_ns < DAEMON_SILENT_NS;
+}
+
 /* The owner waited for the transaction's commit; step_ns of this wait alone. */
 static inline void wait_add(u64 owner, u32 dev, u32 tid, u64 *step_ns) {
         struct wait_key key = { .owner = owner, .dev = dev, .tid = tid };
         struct wait_value first = {}, *v = bpf_map_lookup_elem(&waits, &key);
 
         if (!v) {
+                if (!daemon_is_there())
+                        return;
                 bpf_map_update_elem(&waits, &key, &first, BPF_NOEXIST);
                 v = bpf_map_lookup_elem(&waits, &key);
                 if (!v) {
@@ -28,6 +38,8 @@ static inline void blame_add(u64 victim, u64 culprit, u32 dev, u8 phase, u8 step
         u64 *v = bpf_map_lookup_elem(&blames, &key), zero = 0;
 
         if (!v) {
+                if (!daemon_is_there())
+                        return;
                 bpf_map_update_elem(&blames, &key, &zero, BPF_NOEXIST);
                 v = bpf_map_lookup_elem(&blames, &key);
                 if (!v) {

@@ -226,6 +226,7 @@ static int write_general(Thresholds *t) {
                 .trace_ns = t->rules.trace_all_ns,
                 .owner_floor_ns = t->floor_ns,
                 .tick = t->tick,
+                .alive_ns = now_ns(),
         };
         uint32_t key = 0;
 
