@@ -90,7 +90,8 @@ def test_culprit_has_what_it_added(t):
     diagnose(f'alone {measure.msec(before)}, disturbed {measure.msec(waited)}')
     check(added > 0, 'nothing was added')
     check(found.get(culprit, 0) >= 0.8 * added, f'the culprit added {measure.msec(added)}: {show(found)}')
-    check(abs(sum(found.values()) - waited) <= 0.1 * waited, f'waited {measure.msec(waited)}: {show(found)}')
+    # What is left is the way from the end of the commit to running again.
+    check(0.6 * waited <= sum(found.values()) <= 1.01 * waited, f'waited {measure.msec(waited)}: {show(found)}')
 
 
 @cases('10:1', '1:1', '3:1')
@@ -171,7 +172,8 @@ def test_full_queue(t):
                                   hw_queue_depth=4, submit_queues=1))
     mount_point = t.enter(disks.mounted(disk))
     culprit, victim = lab.unit_name('culprit'), lab.unit_name('victim')
-    load = lab.start_workload(culprit, 'dwrite', mount_point / 'many', count=100000, threads=16, prepare='1M')
+    load = lab.start_workload(culprit, 'dwrite', mount_point / 'many', count=1000000, engine='uring', depth=32,
+                              prepare='1M')
     time.sleep(2)
     lab.workload(victim, 'dwrite', mount_point / 'one', count=30, prepare='1M')
     load.stop()
