@@ -11,6 +11,8 @@
 #define CONF_NAME "iolat/iolatd.conf"
 #define UTF8_BOM "\xef\xbb\xbf"
 #define DAY (24 * 3600 * NSEC_PER_SEC)
+#define THRESHOLD_MIN NSEC_PER_USEC
+#define THRESHOLD_MAX DAY
 #define KIB ((uint64_t) 1024)
 #define MIB (1024 * KIB)
 
@@ -74,19 +76,38 @@ static int parse_tier(const Item *item, const char *value, void *field) {
         return 0;
 }
 
-static int parse_bool(const Item *item, const char *value, void *field) {
+int config_parse_bool(const char *s, bool *ret) {
         static const char *const yes[] = { "1", "yes", "y", "true", "t", "on" };
         static const char *const no[] = { "0", "no", "n", "false", "f", "off" };
 
-        (void) item;
         for (size_t i = 0; i < ELEMENTSOF(yes); i++) {
-                if (strcasecmp(value, yes[i]) == 0)
-                        return *(bool *) field = true, 0;
-                if (strcasecmp(value, no[i]) == 0)
-                        return *(bool *) field = false, 0;
+                if (strcasecmp(s, yes[i]) == 0)
+                        return *ret = true, 0;
+                if (strcasecmp(s, no[i]) == 0)
+                        return *ret = false, 0;
         }
 
         return -EINVAL;
+}
+
+int config_parse_threshold(const char *s, uint64_t *ret_ns) {
+        uint64_t v;
+        int r;
+
+        r = timespan_parse(s, &v);
+        if (r < 0)
+                return r;
+        if (v != TIMESPAN_INFINITY && (v < THRESHOLD_MIN || v > THRESHOLD_MAX))
+                return -ERANGE;
+        *ret_ns = v;
+
+        return 0;
+}
+
+static int parse_bool(const Item *item, const char *value, void *field) {
+        (void) item;
+
+        return config_parse_bool(value, field);
 }
 
 /* "write", "read", both, or nothing. The field is op_write; op_read follows it. */
@@ -177,7 +198,7 @@ static int parse_size(const Item *item, const char *value, void *field) {
 }
 
 #define FIELD(f) .offset = offsetof(Config, f)
-#define THRESHOLD .parse = parse_time, .min = NSEC_PER_USEC, .max = DAY, .infinity = true
+#define THRESHOLD .parse = parse_time, .min = THRESHOLD_MIN, .max = THRESHOLD_MAX, .infinity = true
 
 static const Item items[] = {
         { "Daemon", "Tier", parse_tier, FIELD(tier), .default_value = "auto" },

@@ -42,3 +42,8 @@ void config_init(Config *c);
  * Returns a negative errno, not logged, if there is no configuration: the given file cannot be read, or out of
  * memory. *c is complete in any case. */
 int config_load(Config *c, const char *const *dirs, const char *file);
+
+/* A boolean, and a threshold of [Stall], as they are written there. -EINVAL if it is none, -ERANGE if it is not within
+ * 1us to 1d or infinity. */
+int config_parse_bool(const char *s, bool *ret);
+int config_parse_threshold(const char *s, uint64_t *ret_ns);

@@ -11,11 +11,12 @@
 #include "text-escape.h"
 
 enum {
-        ALERT_FIELDS_MAX = 17 + _PHASE_MAX + _STEP_MAX,
+        ALERT_FIELDS_MAX = 19 + _PHASE_MAX + _STEP_MAX,
         ALERT_TEXT_MAX = 4096, /* bytes of all text of one entry, in IOLAT_*= and in MESSAGE= */
         ALERT_WORD_MAX = 512,  /* bytes of one name from outside */
         SPAN_MAX = 32,
         UNIT_NAME_MAX = 256, /* bytes, with the final NUL: systemd's own limit */
+        MOSTLY_PERCENT = 50, /* of the transaction are another unit's: it is named in the message */
 };
 
 /* The fields of one entry, and the text that they point to. */
@@ -104,12 +105,38 @@ static bool is_failed_sync(const struct stall *record) {
         return record->error < 0 && record->op <= OP_SYNCWRITE;
 }
 
+/* Who has the largest part in the transaction that was waited for most of the time; NULL if that is not known. */
+static const StallOwner *find_culprit(const StallRow *stall) {
+        bool journal = stall->dominant_phase && phase_from_string(stall->dominant_phase) == PHASE_JOURNAL;
+
+        return journal && stall->n_owners > 0 ? &stall->owners[0] : NULL;
+}
+
+static unsigned percent(double share) {
+        return share >= 1 ? 100 : share > 0 ? (unsigned) (share * 100 + .5) : 0;
+}
+
+/* ", mostly because of a.service", if it is another unit. */
+static const char *format_culprit(const StallRow *stall, char *buf, size_t size) {
+        const StallOwner *culprit = find_culprit(stall);
+        char name[ALERT_WORD_MAX];
+
+        buf[0] = 0;
+        if (culprit && !streq(culprit->unit, stall->unit) && is_unit_name(culprit->unit) &&
+            percent(culprit->share) >= MOSTLY_PERCENT)
+                (void) snprintf(buf, size, ", mostly because of %s",
+                                text_escape(culprit->unit, /* controls= */ true, name, sizeof(name)));
+
+        return buf;
+}
+
 static const char *make_message(Alert *a, const StallRow *stall, const char *unit, const char *where) {
-        char total[SPAN_MAX], part[SPAN_MAX], most[2 * SPAN_MAX + 32] = "";
+        char total[SPAN_MAX], part[SPAN_MAX], most[2 * SPAN_MAX + 32] = "", culprit[ALERT_WORD_MAX + 32];
         const char *op = strempty(stall->op);
         uint64_t ns = phase_ns(stall);
 
         (void) format_span(stall->record->total_ns, total);
+        (void) format_culprit(stall, culprit, sizeof(culprit));
         if (ns > 0)
                 (void) snprintf(most, sizeof(most), ", %s of it in phase %s", format_span(ns, part),
                                 stall->dominant_phase);
@@ -119,11 +146,45 @@ static const char *make_message(Alert *a, const StallRow *stall, const char *uni
                                    stall->error ?: "an error", total, most,
                                    is_failed_sync(stall->record) ? "; written data may be lost" : "");
         if (stall->in_progress)
-                return format_text(a, "%s: %s on %s has not returned for %s, now in phase %s for %s.", unit, op, where,
-                                   total, strempty(stall->dominant_phase),
-                                   format_span(stall->record->wait_ns, part));
+                return format_text(a, "%s: %s on %s has not returned for %s, now in phase %s for %s%s.", unit, op,
+                                   where, total, strempty(stall->dominant_phase),
+                                   format_span(stall->record->wait_ns, part), culprit);
 
-        return format_text(a, "%s: %s on %s took %s%s.", unit, op, where, total, most);
+        return format_text(a, "%s: %s on %s took %s%s%s.", unit, op, where, total, most, culprit);
+}
+
+static void add_culprit(Alert *a, const StallRow *stall) {
+        const StallOwner *culprit = find_culprit(stall);
+        char buf[ALERT_WORD_MAX];
+        const char *name, *share;
+
+        if (!culprit)
+                return;
+        name = format_text(a, "%s", text_escape(culprit->unit, /* controls= */ true, buf, sizeof(buf)));
+        share = format_text(a, "%u", percent(culprit->share));
+        if (name && share) {
+                add(a, "IOLAT_CULPRIT", name);
+                add(a, "IOLAT_CULPRIT_SHARE", share);
+        }
+}
+
+static void add_device(Alert *a, uint32_t dev, const char *mount_point) {
+        const char *device = format_text(a, "%u:%u", dev >> 20, dev & 0xfffffU);
+
+        if (device)
+                add(a, "IOLAT_DEVICE", device);
+        if (mount_point)
+                add(a, "IOLAT_MOUNT_POINT", mount_point);
+}
+
+static void add_unit(Alert *a, const char *unit, const char *escaped, const char *invocation_id) {
+        add(a, "SYSLOG_IDENTIFIER", "iolatd");
+        if (is_unit_name(unit)) {
+                add(a, "OBJECT_SYSTEMD_UNIT", unit);
+                if (invocation_id && strlen(invocation_id) == 32)
+                        add(a, "OBJECT_SYSTEMD_INVOCATION_ID", invocation_id);
+        }
+        add(a, "IOLAT_UNIT", escaped);
 }
 
 int alert_send(const StallRow *stall, const char *invocation_id) {
@@ -147,13 +208,7 @@ int alert_send(const StallRow *stall, const char *invocation_id) {
                             stall->in_progress ? MESSAGE_ID_STALL_IN_PROGRESS :
                                                  MESSAGE_ID_STALL);
         a.fields[a.n_fields++] = JOURNAL_FIELD_PRIORITY(failed ? LOG_ERR : LOG_WARNING);
-        add(&a, "SYSLOG_IDENTIFIER", "iolatd");
-        if (is_unit_name(stall->unit)) {
-                add(&a, "OBJECT_SYSTEMD_UNIT", stall->unit);
-                if (invocation_id && strlen(invocation_id) == 32)
-                        add(&a, "OBJECT_SYSTEMD_INVOCATION_ID", invocation_id);
-        }
-        add(&a, "IOLAT_UNIT", unit);
+        add_unit(&a, stall->unit, unit, invocation_id);
         add(&a, "IOLAT_OP", strempty(stall->op));
         add_usec(&a, "IOLAT_TOTAL_USEC", record->total_ns);
         if (stall->dominant_phase)
@@ -162,11 +217,58 @@ int alert_send(const StallRow *stall, const char *invocation_id) {
                 add_usec(&a, "IOLAT_WAIT_USEC", record->wait_ns);
         add_parts(&a, "PHASE", phase_to_string, record->phase_ns, _PHASE_MAX);
         add_parts(&a, "STEP", journal_step_to_string, record->step_ns, _STEP_MAX);
-        add(&a, "IOLAT_DEVICE", device);
-        if (mount_point)
-                add(&a, "IOLAT_MOUNT_POINT", mount_point);
+        add_culprit(&a, stall);
+        add_device(&a, record->dev, mount_point);
         if (stall->error)
                 add(&a, "IOLAT_ERROR", stall->error);
+
+        return journal_send(a.fields, a.n_fields);
+}
+
+static void add_number(Alert *a, const char *name, uint64_t n) {
+        const char *value = format_text(a, "%" PRIu64, n);
+
+        if (value)
+                add(a, name, value);
+}
+
+int alert_send_suppressed(const char *unit, const Suppressed *suppressed, uint64_t span_ns, const char *mount_point) {
+        char unit_buf[ALERT_WORD_MAX], mount_buf[ALERT_WORD_MAX], device[32], total[SPAN_MAX], span[SPAN_MAX];
+        const char *escaped = text_escape(unit, /* controls= */ true, unit_buf, sizeof(unit_buf)), *message;
+        const AlertSubject *worst = &suppressed->worst;
+        const char *op = op_to_string(worst->op) ?: "unknown";
+        Alert a;
+
+        a.n_fields = a.used = 0;
+        (void) snprintf(device, sizeof(device), "%u:%u", worst->dev >> 20, worst->dev & 0xfffffU);
+        if (mount_point)
+                mount_point = text_escape(mount_point, /* controls= */ true, mount_buf, sizeof(mount_buf));
+        (void) format_span(worst->total_ns, total);
+        (void) format_span(span_ns, span);
+        if (suppressed->n_failed > 0)
+                message = format_text(&a, "%s: %" PRIu64 " more entries about storage within %s were left out, "
+                                          "%" PRIu64 " of them about syncs that failed; written data may be lost. "
+                                          "The longest of these: %s on %s, after %s.",
+                                      escaped, suppressed->n, span, suppressed->n_failed, op, mount_point ?: device,
+                                      total);
+        else
+                message = format_text(&a, "%s: %" PRIu64 " more entries about storage within %s were left out. "
+                                          "The longest stall: %s on %s took %s.",
+                                      escaped, suppressed->n, span, op, mount_point ?: device, total);
+        if (!message)
+                return -E2BIG;
+        add(&a, "MESSAGE", message);
+        add(&a, "MESSAGE_ID", MESSAGE_ID_ALERTS_SUPPRESSED);
+        a.fields[a.n_fields++] = JOURNAL_FIELD_PRIORITY(suppressed->n_failed > 0 ? LOG_ERR : LOG_WARNING);
+        add_unit(&a, unit, escaped, NULL);
+        add_number(&a, "IOLAT_SUPPRESSED", suppressed->n);
+        add_number(&a, "IOLAT_SUPPRESSED_FAILED", suppressed->n_failed);
+        add_usec(&a, "IOLAT_SUPPRESSED_USEC", span_ns);
+        add(&a, "IOLAT_OP", op);
+        add_usec(&a, "IOLAT_TOTAL_USEC", worst->total_ns);
+        if (phase_to_string(worst->phase))
+                add(&a, "IOLAT_PHASE", phase_to_string(worst->phase));
+        add_device(&a, worst->dev, mount_point);
 
         return journal_send(a.fields, a.n_fields);
 }

@@ -4,6 +4,7 @@
 #include "bus-names.h"
 #include "bus-system.h"
 #include "log.h"
+#include "unit-keeper.h"
 
 #define DEFAULT_ADDRESS "unix:path=/run/dbus/system_bus_socket"
 #define RETRY_USEC (30 * USEC_PER_SEC)
@@ -114,6 +115,9 @@ static int connect_bus(SystemBus *s) {
         if (r < 0)
                 return r;
         r = sd_bus_request_name_async(bus, NULL, BUS_NAME, SD_BUS_NAME_QUEUE, on_name_answer, s);
+        if (r < 0)
+                return r;
+        r = unit_keeper_listen(s->manager, bus);
         if (r < 0)
                 return r;
         r = sd_bus_attach_event(bus, s->event, SD_EVENT_PRIORITY_NORMAL + 10);

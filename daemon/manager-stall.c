@@ -10,6 +10,7 @@
 #include "bus-emit.h"
 #include "log.h"
 #include "manager.h"
+#include "names.h"
 
 #define DEVICES_INTERVAL_NS (100 * NSEC_PER_MSEC)
 
@@ -25,23 +26,61 @@ static bool is_failed_sync(const struct stall *s) {
         return s->error < 0 && s->op <= OP_SYNCWRITE;
 }
 
+static AlertRate alert_rate(const Manager *m) {
+        return (AlertRate){ .burst = m->config.alert_burst, .interval_ns = m->config.alert_interval_ns };
+}
+
+/* An entry about a sync of the journal would make the journal sync again. */
+static bool is_never_alerted(const char *unit) {
+        return streq(unit, "systemd-journald.service") || streq(unit, "iolatd.service");
+}
+
+static AlertSubject alert_subject(const StallRow *row) {
+        return (AlertSubject){
+                .failed = is_failed_sync(row->record),
+                .total_ns = row->record->total_ns,
+                .op = row->record->op,
+                .phase = phase_from_string(strempty(row->dominant_phase)),
+                .dev = row->record->dev,
+        };
+}
+
+static bool was_dropped(int r) {
+        return r < 0 && r != -ENOENT && r != -ECONNREFUSED; /* no journald, no journal */
+}
+
 /* Returns whether it was long enough for an alert. */
 static bool alert(Manager *m, const Owner *o, const StallRow *row) {
+        UnitLimits limits = unit_keeper_limits(m->unit_keeper, row->unit);
         const struct stall *s = row->record;
-        uint64_t limit = s->op <= OP_SYNCWRITE ? m->config.fsync_alert_ns : m->config.write_alert_ns;
+        uint64_t limit = s->op <= OP_SYNCWRITE ? limits.sync_alert_ns : limits.write_alert_ns;
+        AlertSubject about = alert_subject(row);
         char id[33];
-        int r;
 
-        if (!is_failed_sync(s) && s->total_ns < limit)
+        if (!limits.alert || is_never_alerted(row->unit) || (!about.failed && s->total_ns < limit))
                 return false;
-        if (!alert_limits_allow(m->alert_limits, row->unit, now_ns(), m->config.alert_burst,
-                                m->config.alert_interval_ns))
+        if (!alert_limits_allow(m->alert_limits, row->unit, &about, now_ns(), alert_rate(m)))
                 return true;
-        r = alert_send(row, manager_invocation_id(m, o, id) >= 0 ? id : NULL);
-        if (r < 0 && r != -ENOENT && r != -ECONNREFUSED) /* no journald, no journal */
+        if (was_dropped(alert_send(row, manager_invocation_id(m, o, id) >= 0 ? id : NULL))) {
                 m->alerts_dropped++;
+                alert_limits_note(m->alert_limits, row->unit, &about, now_ns());
+        }
 
         return true;
+}
+
+static bool report_suppressed(const char *unit, const Suppressed *s, void *userdata) {
+        Manager *m = userdata;
+        int r;
+
+        r = alert_send_suppressed(unit ?: UNIT_OTHERS, s, now_ns() - s->since_ns,
+                                  device_table_mount_point(m->devices, s->worst.dev));
+
+        return !was_dropped(r);
+}
+
+void manager_report_suppressed(Manager *m) {
+        alert_limits_report(m->alert_limits, now_ns(), alert_rate(m), report_suppressed, m);
 }
 
 static void announce(Manager *m, const StallRow *row) {

@@ -129,6 +129,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (r < 0)
                         log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
         }
+        manager_report_suppressed(m);
         r = manager_scan(m);
         if (r < 0)
                 log_debug_errno(r, "Cannot look for operations in progress, ignoring: %m");
@@ -183,11 +184,13 @@ static int on_reload(sd_event_source *s, const struct signalfd_siginfo *si, void
         if (r < 0)
                 m->config = before; /* said already; what was good remains */
         else {
+                unit_keeper_apply(m->unit_keeper);
                 r = write_settings(m);
                 if (r < 0)
                         log_warning_errno(r, "Cannot set the thresholds, ignoring: %m");
                 history_set_max_bytes(m->history, m->config.history_max_bytes);
         }
+        unit_keeper_reload(m->unit_keeper);
         (void) sd_notify(false, "READY=1");
 
         return 0;
@@ -355,6 +358,9 @@ static int setup_tables(Manager *m) {
                 return r;
         m->history = history_keeper_get(m->history_keeper);
         history_listen(m->history, blamer_matrix(m->blamer));
+        r = unit_keeper_new(&m->unit_keeper, m, m->hurry);
+        if (r < 0)
+                return r;
 
         return stall_log_new(&m->stalls, m->event, m->maps.stalls, on_stall, m);
 }
@@ -403,6 +409,7 @@ Manager *manager_free(Manager *m) {
         peer_server_free(m->peers);
         unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);
+        unit_keeper_free(m->unit_keeper);
         trace_free(m->trace);
         stall_log_free(m->stalls);
         blamer_free(m->blamer);

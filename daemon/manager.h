@@ -22,6 +22,7 @@
 #include "thresholds.h"
 #include "trace.h"
 #include "unit-info.h"
+#include "unit-keeper.h"
 
 typedef struct ManagerOptions {
         const char *runtime_dir;
@@ -55,6 +56,7 @@ struct Manager {
         sd_event_source *ticker;
         AlertLimits *alert_limits;
         UnitInfoTable *unit_infos;
+        UnitKeeper *unit_keeper;
         Changes *changes;
         InFlight *in_flight;
         Blamer *blamer;
@@ -91,6 +93,9 @@ int manager_follow_generation(Manager *m);
 
 /* An operation was read from the ring: keeps it, if it is a stall, and announces it. */
 int manager_on_stall(Manager *m, const struct stall *record);
+
+/* At each tick: tells the journal of alerts that were left out before. */
+void manager_report_suppressed(Manager *m);
 
 /* At each tick: looks for operations that have not returned, if there is reason to. */
 int manager_scan(Manager *m);

@@ -165,7 +165,8 @@ static bool walk_tree(OwnerTable *t) {
 
 typedef struct UnitSearch {
         OwnerTable *table;
-        const char *unit;
+        owner_unit_predicate wanted;
+        void *userdata;
 } UnitSearch;
 
 static int find_callback(uint64_t id, const char *path, void *userdata) {
@@ -177,17 +178,25 @@ static int find_callback(uint64_t id, const char *path, void *userdata) {
         r = unit_path_decode(path, &unit, &user_unit, NULL);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        if (!streq(unit, s->unit) && !(user_unit && streq(user_unit, s->unit)))
+        if (!s->wanted(unit, s->userdata) && !(user_unit && s->wanted(user_unit, s->userdata)))
                 return 0;
         (void) walk_callback(id, path, s->table);
 
         return owner_table_get(s->table, id, &o);
 }
 
-int owner_table_find_unit(OwnerTable *t, const char *unit) {
-        UnitSearch s = { .table = t, .unit = unit };
+int owner_table_find_units(OwnerTable *t, owner_unit_predicate wanted, void *userdata) {
+        UnitSearch s = { .table = t, .wanted = wanted, .userdata = userdata };
 
         return t->cgroup_root ? cgroup_tree_walk(t->cgroup_root, find_callback, &s) : 0;
+}
+
+static bool is_same(const char *unit, void *userdata) {
+        return streq(unit, userdata);
+}
+
+int owner_table_find_unit(OwnerTable *t, const char *unit) {
+        return owner_table_find_units(t, is_same, (char *) unit);
 }
 
 static int resolve(OwnerTable *t, Owner *o) {

@@ -31,6 +31,10 @@ int owner_table_get(OwnerTable *t, uint64_t id, const Owner **ret);
  * the whole tree. */
 int owner_table_find_unit(OwnerTable *t, const char *unit);
 
+/* Likewise for all units whose name is wanted. */
+typedef bool (*owner_unit_predicate)(const char *unit, void *userdata);
+int owner_table_find_units(OwnerTable *t, owner_unit_predicate wanted, void *userdata);
+
 /* Asks the kernel again which of the known owners are dead, and who the unknown ones are. */
 int owner_table_refresh(OwnerTable *t);
 

@@ -12,6 +12,12 @@ BASIC = {'y': 'B', 'b': 'I', 'n': 'h', 'q': 'H', 'i': 'i', 'u': 'I', 'x': 'q', '
 ALIGNMENT = {'y': 1, 'b': 4, 'n': 2, 'q': 2, 'i': 4, 'u': 4, 'x': 8, 't': 8, 'd': 8, 's': 4, 'o': 4, 'g': 1, 'a': 4,
              'v': 1, '(': 8, '{': 8}
 
+BUS_CONFIG = '''<busconfig><type>system</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_type="method_call"/><allow send_type="signal"/>
+<allow send_requested_reply="true" send_type="method_return"/><allow send_requested_reply="true" send_type="error"/>
+<allow receive_type="method_call"/><allow receive_type="method_return"/><allow receive_type="error"/>
+<allow receive_type="signal"/></policy></busconfig>'''
+
 
 class BusError(Exception):
     def __init__(self, name, text):
@@ -136,7 +142,7 @@ class Bus:
         self.socket.close()
 
     def send_call(self, method, signature='', *args, interface='org.iolat1.Manager', path='/org/iolat1',
-                  destination=None):
+                  destination=None, kind=METHOD_CALL):
         self.serial += 1
         body, fields = Writer(), Writer()
         rest = signature
@@ -148,7 +154,7 @@ class Bus:
             values.append((6, ('s', destination)))
         if signature:
             values.append((8, ('g', signature)))
-        fields.data = struct.pack('<BBBBII', ord('l'), METHOD_CALL, 0, 1, len(body.data), self.serial)
+        fields.data = struct.pack('<BBBBII', ord('l'), kind, 0, 1, len(body.data), self.serial)
         fields.put('a(yv)', values)
         fields.align(8)
         self.socket.sendall(fields.data + body.data)

@@ -4,16 +4,20 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import harness
-from harness import check, equal, run, skip, start, stop, wait_for
+from bus import Bus
+from harness import cgroup_root, check, equal, remove_cgroup, run, skip, start, stop, wait_for
 from product import daemon
-from rig import cgroup, ext4, finish, slow_ext4, start_workload, workload
+from rig import Cgroup, cgroup, ext4, finish, slow_ext4, start_workload, unit_name, workload
 
 JOURNALD = pathlib.Path('/lib/systemd/systemd-journald')
 CONFIG = '[Stall]\nFsyncRecordSec=50ms\nFsyncAlertSec=150ms\nAlertBurst=100\n'
 MESSAGE_ID_STALL = '20ecc9e4164647f982cc2c2a1d527d07'
+MESSAGE_ID_SUPPRESSED = 'd4ee86c89bce4d2fafc56d7a2e4dfe1e'
 MESSAGE_ID_SYNC_FAILED = 'a198b927c2bb4594bfbe424a97d84cc2'
 
 
@@ -34,8 +38,8 @@ class Journal:
                 skip('no /etc/machine-id')
             run('mount', '--bind', machine_id, '/etc/machine-id')
             t.defer(run, 'umount', '-l', '/etc/machine-id')
-        process = start(JOURNALD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        t.defer(stop, process)
+        self.process = start(JOURNALD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        t.defer(stop, self.process)
         wait_for(lambda: os.path.exists('/run/systemd/journal/socket'), what='socket of journald')
 
     def entries(self, *args):
@@ -124,6 +128,145 @@ def test_alert_without_journald_is_no_harm(t):
         run('umount', '-l', '/run/systemd/journal')
     unit, _ = delayed(t, disk, 1, fsync=200)
     wait_for(lambda: alerts(t, unit), what='alert after journald is back')
+
+
+def entries_of(t, unit, message_id):
+    return [e for e in alerts(t, unit) if e['MESSAGE_ID'] == message_id]
+
+
+def test_culprit(t):
+    """Another unit has nearly all of the transaction."""
+    disk = t.enter(slow_ext4())
+    hog = t.enter(cgroup('hog.service'))
+    wait_for_file(t, disk, hog)
+    disk.sync()
+    hog.run('sh', '-c', f'mkdir {disk.path("dir")} && cd {disk.path("dir")} && for i in $(seq 300); do : >$i; done')
+    unit, _ = delayed(t, disk, 1, fsync=200)
+    e = wait_for(lambda: alerts(t, unit), what=f'alert in journalctl -u {unit}')[0]
+    equal((e['IOLAT_PHASE'], e['IOLAT_CULPRIT']), ('journal', hog.unit), 'phase and culprit')
+    check(50 <= int(e['IOLAT_CULPRIT_SHARE']) <= 100, f'share: {e["IOLAT_CULPRIT_SHARE"]}')
+    check(e['MESSAGE'].endswith(f', mostly because of {hog.unit}.'), f'MESSAGE: {e["MESSAGE"]}')
+    equal(e['PRIORITY'], '4', 'PRIORITY')
+    check(any(k.startswith('IOLAT_STEP_') for k in e), f'no step: {e}')
+
+    # Alone it is its own culprit, which is not said.
+    disk.sync()
+    unit, _ = delayed(t, disk, 1, fsync=200)
+    e = wait_for(lambda: alerts(t, unit), what=f'alert in journalctl -u {unit}')[0]
+    check('because' not in e['MESSAGE'], f'MESSAGE: {e["MESSAGE"]}')
+    equal(e['IOLAT_CULPRIT'], unit, 'culprit')
+
+
+def wait_for_file(t, disk, group):
+    """The unit has a file, and is known."""
+    group.run('dd', 'if=/dev/zero', f'of={disk.path("hog")}', 'bs=4096', 'count=1', 'conv=fsync')
+    t.rig.daemon.expect_counts(group.unit, {'fsync': 1})
+
+
+def test_failed_fsync_priority(t):
+    disk = t.enter(slow_ext4())
+    unit, _ = delayed(t, disk, 1, error=5)
+    e = wait_for(lambda: alerts(t, unit), what=f'entry in journalctl -u {unit}')[0]
+    equal(e['PRIORITY'], '3', 'PRIORITY')
+
+
+def other_daemon(t, config, units=None):
+    """One with another configuration; the alerts of the one that all share are about longer stalls."""
+    path = t.directory('units')
+    for name, text in (units or {}).items():
+        (path / name).write_text(text)
+    quiet = t.rig.daemon
+    quiet.config.write_text('[Stall]\nFsyncAlertSec=1h\n')
+    quiet.process.send_signal(signal.SIGHUP)
+    d = t.enter(daemon(t, config=config, env={'IOLAT_TEST_UNIT_PATH': str(path)}))
+
+    def back():
+        quiet.config.write_text(CONFIG)
+        quiet.process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+    t.defer(back)
+    return d
+
+
+def test_what_was_left_out(t):
+    other_daemon(t, '[Stall]\nFsyncRecordSec=10ms\nFsyncAlertSec=20ms\nAlertBurst=2\nAlertIntervalSec=4s\n')
+    disk = t.enter(slow_ext4())
+    unit, seen = delayed(t, disk, 12, fsync=30)
+    found = wait_for(lambda: entries_of(t, unit, MESSAGE_ID_SUPPRESSED), 8, 'entry about those that were left out')
+    sent = entries_of(t, unit, MESSAGE_ID_STALL)
+    check(2 <= len(sent) <= 4, f'{len(sent)} alerts')
+    equal(len(sent) + int(found[0]['IOLAT_SUPPRESSED']), 12, 'alerts, with those left out')
+    print('# ' + found[0]['MESSAGE'], flush=True)
+    worst = int(found[0]['IOLAT_TOTAL_USEC'])
+    check(30_000 <= worst <= seen['maxNSec'] / 1000, f'worst: {worst} us')
+    equal((found[0]['IOLAT_OP'], found[0]['PRIORITY'], found[0]['IOLAT_SUPPRESSED_FAILED']), ('fsync', '4', '0'), 'entry')
+    equal(found[0]['OBJECT_SYSTEMD_UNIT'], unit, 'unit')
+
+    # A sync that fails is told of all the same.
+    unit, _ = delayed(t, disk, 6, fsync=30, error=5)
+    wait_for(lambda: entries_of(t, unit, MESSAGE_ID_SYNC_FAILED), what='failed sync')
+
+
+def test_unit_without_alerts(t):
+    """Alert=no, and a threshold of its own; recorded all the same."""
+    group, loud = t.enter(cgroup('quiet.service')), t.enter(cgroup('loud.service'))
+    d = other_daemon(t, '[Stall]\nFsyncAlertSec=1h\n', {
+        group.unit: '[X-Iolat]\nAlert=no\nFsyncRecordSec=20ms\nFsyncAlertSec=20ms\n',
+        loud.unit: '[X-Iolat]\nFsyncAlertSec=20ms\n'})
+    disk = t.enter(slow_ext4())
+    time.sleep(0.5)
+    disk.delay(fsync=50)
+    for g in group, loud:
+        workload('fsync', disk.path('file'), g, count=1, write=4096)
+    disk.delay()
+    wait_for(lambda: alerts(t, loud.unit), what='alert')
+    equal(alerts(t, group.unit), [], 'alerts')
+    check(any(s['unit'] == group.unit for s in d.json('stalls')), 'no record')
+
+
+def test_journal_itself_is_not_alerted(t):
+    disk, root = t.enter(slow_ext4()), cgroup_root()
+    for name in 'systemd-journald.service', 'iolatd.service':
+        path = root / f'{unit_name("x")}.slice' / name
+        path.mkdir(parents=True)
+        t.defer(path.parent.rmdir)
+        t.defer(remove_cgroup, path)
+        disk.delay(fsync=200)
+        workload('fsync', disk.path('file'), Cgroup(path, name), count=1, write=4096)
+        disk.delay()
+        wait_for(lambda: any(s['unit'] == name for s in t.rig.daemon.json('stalls')), what='record')
+    time.sleep(0.2)
+    for name in 'systemd-journald.service', 'iolatd.service':
+        equal(alerts(t, name), [], 'alerts')
+
+
+def test_journald_that_does_not_read(t):
+    """The daemon answers, and each alert is in the journal or counted as dropped."""
+    count = 3000
+    d = other_daemon(t, '[Stall]\nWriteRecordSec=1us\nWriteAlertSec=1us\nAlertBurst=1000\nAlertIntervalSec=1s\n')
+    disk, group, bus = t.enter(ext4()), t.enter(cgroup('a.service')), Bus(d.socket)
+    t.defer(bus.close)
+    os.kill(t.rig.journal.process.pid, signal.SIGSTOP)
+    t.defer(os.kill, t.rig.journal.process.pid, signal.SIGCONT)
+    process = start_workload('dread', disk.path('file'), group, count=count, rate=700, block=4096, prepare='1M')
+    longest = 0
+    while process.poll() is None:
+        began = time.monotonic()
+        bus.call('List', 'asasastu', [], [], [], 0, 100)
+        longest = max(longest, time.monotonic() - began)
+        time.sleep(0.02)
+    finish(process)
+    d.expect_counts(group.unit, {'dread': count})
+    check(longest < 0.1, f'a query took {longest * 1000:.0f} ms')
+    dropped = d.losses().get('alert-dropped', 0)
+    check(dropped > count / 2, f'only {dropped} dropped')
+    os.kill(t.rig.journal.process.pid, signal.SIGCONT)
+    found = wait_for(lambda: entries_of(t, group.unit, MESSAGE_ID_SUPPRESSED), 10, 'entry about those that were left out')
+    sent = entries_of(t, group.unit, MESSAGE_ID_STALL)
+    lost = d.losses().get('stall-ring-full', 0)
+    print(f'# {len(sent)} of {count} alerts were taken, {dropped} dropped; a query took {longest * 1000:.0f} ms', flush=True)
+    equal(len(sent) + dropped + lost, count, 'alerts in the journal and dropped')
+    equal(len(sent) + sum(int(e['IOLAT_SUPPRESSED']) for e in found) + lost, count, 'alerts in the journal and told of')
 
 
 if __name__ == '__main__':

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import harness
-from bus import Bus, BusError
+from bus import BUS_CONFIG, Bus, BusError
 from harness import cases, check, equal, run, skip, start, stop, wait_for
 from product import IOLATD, daemon
 from rig import base_dir, bpffs, cgroup, ext4, finish, slow_ext4, start_workload, workload
@@ -524,13 +524,6 @@ def test_slow_subscriber_is_told_what_it_missed(t):
     check(lost > 0 and n < 5002, f'{n} got, {lost} lost')
     check(n + lost >= 5000 - 1, f'{n} got and {lost} lost of 5002')
     d.expect_counts(group.unit, {'dread': 5000, 'fsync': 2})
-
-
-BUS_CONFIG = '''<busconfig><type>system</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow user="*"/><allow own="*"/><allow send_type="method_call"/><allow send_type="signal"/>
-<allow send_requested_reply="true" send_type="method_return"/><allow send_requested_reply="true" send_type="error"/>
-<allow receive_type="method_call"/><allow receive_type="method_return"/><allow receive_type="error"/>
-<allow receive_type="signal"/></policy></busconfig>'''
 
 
 class OnBus:
