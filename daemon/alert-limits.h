@@ -7,8 +7,8 @@ enum {
         ALERT_LIMIT_UNITS_MAX = 1024, /* units with a bucket of their own; beyond, they share one */
 };
 
-/* Alerts are limited per unit, so that one unit's storm does not hide another one's first stall; and failed syncs have a
- * bucket of their own, so that stalls do not hide them. What is left out is told of later. No I/O in here. */
+/* Alerts are limited per unit, so that one unit's storm does not hide another one's first stall; and failed syncs have
+ * a bucket of their own, so that stalls do not hide them. What is left out is told of later. No I/O in here. */
 typedef struct AlertLimits AlertLimits;
 
 int alert_limits_new(AlertLimits **ret);

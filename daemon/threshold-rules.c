@@ -135,14 +135,11 @@ bool threshold_rules_any(const ThresholdRules *r) {
         return r->n_units > 0 || r->n_patterns > 0 || r->n_traced > 0;
 }
 
-static const ThresholdRule *find_rule(const ThresholdRules *r, const char *unit, const char *user_unit) {
-        const ThresholdRule *rule = user_unit ? find_unit(r, user_unit) : NULL;
+static const ThresholdRule *find_rule(const ThresholdRules *r, const char *unit) {
+        const ThresholdRule *rule = find_unit(r, unit);
 
-        if (!rule)
-                rule = find_unit(r, unit);
         for (size_t i = 0; i < r->n_patterns && !rule; i++)
-                if (fnmatch(r->patterns[i]->unit, unit, FNM_NOESCAPE) == 0 ||
-                    (user_unit && fnmatch(r->patterns[i]->unit, user_unit, FNM_NOESCAPE) == 0))
+                if (fnmatch(r->patterns[i]->unit, unit, FNM_NOESCAPE) == 0)
                         rule = r->patterns[i];
 
         return rule;
@@ -150,7 +147,7 @@ static const ThresholdRule *find_rule(const ThresholdRules *r, const char *unit,
 
 bool threshold_rules_get(const ThresholdRules *r, const char *unit, const char *user_unit,
                          struct owner_settings *ret) {
-        const ThresholdRule *rule = find_rule(r, unit, user_unit);
+        const ThresholdRule *rule = find_rule(r, unit);
         bool said = rule;
 
         *ret = (struct owner_settings){ r->sync_ns, r->write_ns, r->trace_all_ns };

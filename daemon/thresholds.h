@@ -25,8 +25,9 @@ DEFINE_CLEANUP_FUNC(Thresholds, thresholds_free)
 
 void thresholds_set_general(Thresholds *t, uint64_t sync_ns, uint64_t write_ns);
 
-/* For a unit's or a user unit's name, or a shell pattern of them; names go before patterns, and patterns in the order
- * in which they were set. Both THRESHOLD_GENERAL: forget it. Returns -ENOBUFS if there are too many. */
+/* For a unit's name, or a shell pattern of names; names go before patterns, and patterns in the order in which they were
+ * set. Units of users' managers can have the same names, and are not meant. Both THRESHOLD_GENERAL: forget it. Returns
+ * -ENOBUFS if there are too many. */
 int thresholds_set_unit(Thresholds *t, const char *unit, uint64_t sync_ns, uint64_t write_ns);
 
 /* Everything that is traced from now on: at least so long operations of that unit, of all units if it is "". */

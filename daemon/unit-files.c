@@ -26,7 +26,7 @@ const char *const unit_dirs[] = {
 };
 
 enum {
-        ALIASES_MAX = 8,        /* links from one to the next that are followed, and names that a unit has beside its own */
+        ALIASES_MAX = 8,        /* links from one to the next that are followed, and further names of a unit */
         FILE_PROBLEMS_MAX = 16, /* in one file */
 };
 

@@ -194,7 +194,8 @@ static int apply_rule(const char *name, const UnitSettings *settings, void *user
         Application *a = userdata;
         Manager *m = a->keeper->manager;
         UnitLimits l = unit_settings_limits(settings, &m->config);
-        bool is_general = l.sync_record_ns == m->config.fsync_record_ns && l.write_record_ns == m->config.write_record_ns;
+        bool is_general = l.sync_record_ns == m->config.fsync_record_ns &&
+                l.write_record_ns == m->config.write_record_ns;
         int r;
 
         /* What is general has to be said only against what a pattern says. */
@@ -233,8 +234,6 @@ static void replace_rules(UnitKeeper *k) {
         unit_rules_done(&k->rules);
         k->rules = k->incoming;
         k->incoming = (UnitRules){};
-        memcpy(k->problems, k->new_problems, sizeof(k->problems));
-        k->n_problems = k->n_new_problems;
         set_thresholds(k, /* forget= */ false);
 
         /* So that it goes for the first thing that they do, too. */
@@ -269,6 +268,8 @@ static void failed(UnitKeeper *k, int error) {
 static void done(int result, void *userdata) {
         UnitKeeper *k = userdata;
 
+        memcpy(k->problems, k->new_problems, sizeof(k->problems));
+        k->n_problems = k->n_new_problems;
         if (result == 0 && k->complete && !k->broken) {
                 replace_rules(k);
                 k->warned = false;

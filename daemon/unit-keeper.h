@@ -6,8 +6,8 @@
 #include "query.h"
 #include "unit-settings.h"
 
-/* What units say about their own thresholds in [X-Iolat]. A child process reads the files: at the start, when the daemon
- * is reloaded, and when the service manager has reloaded. What was read before goes until all was read. */
+/* What units say about their own thresholds in [X-Iolat]. A child process reads the files: at the start, when the
+ * daemon is reloaded, and when the service manager has reloaded. What was read before goes until all was read. */
 typedef struct UnitKeeper UnitKeeper;
 
 int unit_keeper_new(UnitKeeper **ret, Manager *m, bool hurry);

@@ -34,8 +34,7 @@ const UnitSettings *unit_rules_get(const UnitRules *r, const char *unit);
 /* The same, by patterns alone, of those that are not the name itself. */
 const UnitSettings *unit_rules_match(const UnitRules *r, const char *unit);
 
-/* The name or pattern that is said something about and that the unit is meant by, NULL if that is a pattern of all units
- * of a type. */
+/* The name or pattern that goes for the unit, NULL if there is none, or if it is a pattern of all units of a type. */
 const char *unit_rules_name(const UnitRules *r, const char *unit);
 
 /* First the names, in their order, then the patterns as they go. */

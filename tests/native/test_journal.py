@@ -60,7 +60,8 @@ def setup(t):
 
 def delayed(t, disk, count, **delay):
     group = t.enter(cgroup('a.service'))
-    process = start_workload('fsync', disk.path('file'), group, count=count, write=4096, ignore_errors=True, barrier=True)
+    process = start_workload('fsync', disk.path('file'), group, count=count, write=4096, ignore_errors=True,
+                             barrier=True)
     check(process.stdout.readline() == 'ready\n', 'the workload is not ready')
     disk.delay(**delay)
     process.stdin.write('\n')
@@ -78,7 +79,7 @@ def test_slow_fsync(t):
     disk = t.enter(slow_ext4())
     unit, seen = delayed(t, disk, 1, fsync=200)
     check(seen['minNSec'] > 200 * 10**6, f'the delay did not work: {seen}')
-    entries = wait_for(lambda: alerts(t, unit), what=f'alert in journalctl -u {unit}')
+    entries = wait_for(lambda: entries_of(t, unit, MESSAGE_ID_STALL), what=f'alert in journalctl -u {unit}')
     equal(len(entries), 1, 'entries')
     e = entries[0]
     print('# ' + json.dumps({k: v for k, v in e.items() if not k.startswith('_')}), flush=True)
@@ -142,8 +143,8 @@ def test_culprit(t):
     disk.sync()
     hog.run('sh', '-c', f'mkdir {disk.path("dir")} && cd {disk.path("dir")} && for i in $(seq 300); do : >$i; done')
     unit, _ = delayed(t, disk, 1, fsync=200)
-    e = wait_for(lambda: alerts(t, unit), what=f'alert in journalctl -u {unit}')[0]
-    equal((e['IOLAT_PHASE'], e['IOLAT_CULPRIT']), ('journal', hog.unit), 'phase and culprit')
+    e = wait_for(lambda: entries_of(t, unit, MESSAGE_ID_STALL), what=f'alert in journalctl -u {unit}')[0]
+    equal((e['IOLAT_PHASE'], e.get('IOLAT_CULPRIT')), ('journal', hog.unit), f'phase and culprit of {e}')
     check(50 <= int(e['IOLAT_CULPRIT_SHARE']) <= 100, f'share: {e["IOLAT_CULPRIT_SHARE"]}')
     check(e['MESSAGE'].endswith(f', mostly because of {hog.unit}.'), f'MESSAGE: {e["MESSAGE"]}')
     equal(e['PRIORITY'], '4', 'PRIORITY')
@@ -152,9 +153,9 @@ def test_culprit(t):
     # Alone it is its own culprit, which is not said.
     disk.sync()
     unit, _ = delayed(t, disk, 1, fsync=200)
-    e = wait_for(lambda: alerts(t, unit), what=f'alert in journalctl -u {unit}')[0]
+    e = wait_for(lambda: entries_of(t, unit, MESSAGE_ID_STALL), what=f'alert in journalctl -u {unit}')[0]
     check('because' not in e['MESSAGE'], f'MESSAGE: {e["MESSAGE"]}')
-    equal(e['IOLAT_CULPRIT'], unit, 'culprit')
+    equal(e.get('IOLAT_CULPRIT'), unit, f'culprit of {e}')
 
 
 def wait_for_file(t, disk, group):
@@ -193,13 +194,14 @@ def test_what_was_left_out(t):
     disk = t.enter(slow_ext4())
     unit, seen = delayed(t, disk, 12, fsync=30)
     found = wait_for(lambda: entries_of(t, unit, MESSAGE_ID_SUPPRESSED), 8, 'entry about those that were left out')
-    sent = entries_of(t, unit, MESSAGE_ID_STALL)
+    sent = [e for e in alerts(t, unit) if e['MESSAGE_ID'] != MESSAGE_ID_SUPPRESSED]
     check(2 <= len(sent) <= 4, f'{len(sent)} alerts')
-    equal(len(sent) + int(found[0]['IOLAT_SUPPRESSED']), 12, 'alerts, with those left out')
+    total = len(sent) + sum(int(e['IOLAT_SUPPRESSED']) for e in found)
+    check(12 <= total <= 15, f'{total} alerts, with those left out')  # some also while they lasted
     print('# ' + found[0]['MESSAGE'], flush=True)
     worst = int(found[0]['IOLAT_TOTAL_USEC'])
     check(30_000 <= worst <= seen['maxNSec'] / 1000, f'worst: {worst} us')
-    equal((found[0]['IOLAT_OP'], found[0]['PRIORITY'], found[0]['IOLAT_SUPPRESSED_FAILED']), ('fsync', '4', '0'), 'entry')
+    equal([found[0][k] for k in ('IOLAT_OP', 'PRIORITY', 'IOLAT_SUPPRESSED_FAILED')], ['fsync', '4', '0'], 'entry')
     equal(found[0]['OBJECT_SYSTEMD_UNIT'], unit, 'unit')
 
     # A sync that fails is told of all the same.
@@ -242,13 +244,22 @@ def test_journal_itself_is_not_alerted(t):
 
 def test_journald_that_does_not_read(t):
     """The daemon answers, and each alert is in the journal or counted as dropped."""
-    count = 3000
-    d = other_daemon(t, '[Stall]\nWriteRecordSec=1us\nWriteAlertSec=1us\nAlertBurst=1000\nAlertIntervalSec=1s\n')
-    disk, group, bus = t.enter(ext4()), t.enter(cgroup('a.service')), Bus(d.socket)
+    group = t.enter(cgroup('a.service'))
+    d = other_daemon(t, '[Stall]\nFsyncAlertSec=1h\nWriteAlertSec=1h\nAlertBurst=1000\nAlertIntervalSec=1s\n',
+                     {group.unit: '[X-Iolat]\nWriteAlertSec=1us\n'})
+    disk, bus = t.enter(ext4()), Bus(d.socket)
     t.defer(bus.close)
+
+    def alerted():
+        workload('dread', disk.path('file'), group, count=1, block=4096, prepare='1M')
+        return alerts(t, group.unit)
+    wait_for(alerted, what='alert')
+    time.sleep(0.2)
+    before, waits = len(alerts(t, group.unit)), all_waits(d, group.unit)
+
     os.kill(t.rig.journal.process.pid, signal.SIGSTOP)
     t.defer(os.kill, t.rig.journal.process.pid, signal.SIGCONT)
-    process = start_workload('dread', disk.path('file'), group, count=count, rate=700, block=4096, prepare='1M')
+    process = start_workload('dread', disk.path('file'), group, count=3000, rate=700, block=4096)
     longest = 0
     while process.poll() is None:
         began = time.monotonic()
@@ -256,17 +267,25 @@ def test_journald_that_does_not_read(t):
         longest = max(longest, time.monotonic() - began)
         time.sleep(0.02)
     finish(process)
-    d.expect_counts(group.unit, {'dread': count})
+    time.sleep(0.2)
+    count = all_waits(d, group.unit) - waits
+    check(count >= 3000, f'only {count} operations')
     check(longest < 0.1, f'a query took {longest * 1000:.0f} ms')
     dropped = d.losses().get('alert-dropped', 0)
     check(dropped > count / 2, f'only {dropped} dropped')
     os.kill(t.rig.journal.process.pid, signal.SIGCONT)
-    found = wait_for(lambda: entries_of(t, group.unit, MESSAGE_ID_SUPPRESSED), 10, 'entry about those that were left out')
-    sent = entries_of(t, group.unit, MESSAGE_ID_STALL)
+    found = wait_for(lambda: entries_of(t, group.unit, MESSAGE_ID_SUPPRESSED), 10, 'entry about what was left out')
+    sent = len(alerts(t, group.unit)) - len(found) - before
     lost = d.losses().get('stall-ring-full', 0)
-    print(f'# {len(sent)} of {count} alerts were taken, {dropped} dropped; a query took {longest * 1000:.0f} ms', flush=True)
-    equal(len(sent) + dropped + lost, count, 'alerts in the journal and dropped')
-    equal(len(sent) + sum(int(e['IOLAT_SUPPRESSED']) for e in found) + lost, count, 'alerts in the journal and told of')
+    print(f'# {sent} of {count} alerts were taken, {dropped} dropped; a query took {longest * 1000:.0f} ms', flush=True)
+    twice = sent + dropped + lost - count  # also announced while they lasted, because a tick came upon them
+    check(0 <= twice <= 20, f'{sent} alerts in the journal, {dropped} dropped, {lost} lost of {count}')
+    equal(sum(int(e['IOLAT_SUPPRESSED']) for e in found), dropped, 'alerts told of as left out')
+
+
+def all_waits(d, unit):
+    """What is no sync."""
+    return sum(r['count'] for r in d.rows(unit, unit=unit, phase='total') if 'sync' not in r['op'])
 
 
 if __name__ == '__main__':

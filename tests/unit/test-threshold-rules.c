@@ -35,9 +35,10 @@ static void test_units(void **state) {
         assert_true(threshold_rules_any(&r));
         expect(&r, "a.service", NULL, true, MS, 200 * MS, UINT64_MAX);
         expect(&r, "b.service", NULL, false, 100 * MS, 200 * MS, UINT64_MAX);
-        /* The unit of a user's manager goes before the manager. */
+        /* The unit of a user's manager is another one of the same name. */
         assert_int_equal(threshold_rules_set_unit(&r, "app.service", 5 * MS, 6 * MS), 0);
-        expect(&r, "a.service", "app.service", true, 5 * MS, 6 * MS, UINT64_MAX);
+        expect(&r, "a.service", "app.service", true, MS, 200 * MS, UINT64_MAX);
+        expect(&r, "b.service", "app.service", false, 100 * MS, 200 * MS, UINT64_MAX);
         /* Set again, and forgotten. */
         assert_int_equal(threshold_rules_set_unit(&r, "a.service", UINT64_MAX, 7 * MS), 0);
         expect(&r, "a.service", NULL, true, UINT64_MAX, 7 * MS, UINT64_MAX);

@@ -54,8 +54,9 @@ static void test_all_keys(void **state) {
 }
 
 static void test_nothing(void **state) {
-        static const char *const texts[] = { "", "\n", "[Service]\nFsyncAlertSec=bad\n", "FsyncAlertSec=bad", "[x-iolat]\nx",
-                                             "[X-Iolat\nx", "[X-Iolat] y\nx", "#[X-Iolat]\nx\n", ";[X-Iolat]\nx\n",
+        static const char *const texts[] = { "", "\n", "[Service]\nFsyncAlertSec=bad\n", "FsyncAlertSec=bad",
+                                             "[x-iolat]\nx", "[X-Iolat\nx", "[X-Iolat] y\nx", "#[X-Iolat]\nx\n",
+                                             ";[X-Iolat]\nx\n",
                                              "[A]\nExecStart=a \\\n[X-Iolat]\nb\n", "\\", "\\\n" };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -88,8 +89,9 @@ static void test_syntax(void **state) {
 }
 
 static void test_problems(void **state) {
-        UnitSettings s = parse("[X-Iolat]\nFsyncAlertSec=soon\nNonsense\n=1\nColour=red\nAlert=maybe\nFsyncRecordSec=1ns\n"
-                               "WriteRecordSec=2d\nWriteAlertSec=-1\nWriteAlertSec=3s\nAlert\x1b[2J=no\n");
+        UnitSettings s = parse("[X-Iolat]\nFsyncAlertSec=soon\nNonsense\n=1\nColour=red\nAlert=maybe\n"
+                               "FsyncRecordSec=1ns\nWriteRecordSec=2d\nWriteAlertSec=-1\nWriteAlertSec=3s\n"
+                               "Alert\x1b[2J=no\n");
 
         assert_int_equal(s.set, BIT(UNIT_WRITE_ALERT));
         assert_int_equal(n_problems, 9);
@@ -138,8 +140,8 @@ static void count_problem(unsigned line, const char *text, void *userdata) {
 }
 
 static void test_garbage(void **state) {
-        static const char *const words[] = { "[X-Iolat]", "\n", "Alert=", "FsyncAlertSec=", "1s", "\\\n", "[", "]", "=", " ",
-                                             "infinity", "\xff", "no", "#" };
+        static const char *const words[] = { "[X-Iolat]", "\n", "Alert=", "FsyncAlertSec=", "1s", "\\\n", "[", "]", "=",
+                                             " ", "infinity", "\xff", "no", "#" };
         uint64_t seed = 4711;
 
         for (unsigned i = 0; i < 20000; i++) {
