@@ -142,8 +142,8 @@ static SD_VARLINK_DEFINE_METHOD(
 static SD_VARLINK_DEFINE_METHOD_FULL(
         ListStalls, SD_VARLINK_REQUIRES_MORE,
         INPUT(sinceRealtimeUSec, INT, SD_VARLINK_NULLABLE, "Only those that began then or later"),
-        INPUT(limit, INT, SD_VARLINK_NULLABLE, "At most so many, the first of them, not counting new ones; at most and by "
-              "default 4096"),
+        INPUT(limit, INT, SD_VARLINK_NULLABLE, "At most so many, the first of them, not counting new ones; at most and "
+              "by default 4096"),
         INPUT(follow, BOOL, SD_VARLINK_NULLABLE, "Go on with new ones, and those that come to an end"),
         SD_VARLINK_FIELD_COMMENT("One of the stalls"),
         SD_VARLINK_DEFINE_OUTPUT_BY_TYPE(stall, Stall, 0),
@@ -198,8 +198,8 @@ SD_VARLINK_DEFINE_INTERFACE(
         &vl_method_List,
         SD_VARLINK_SYMBOL_COMMENT("Shows how the times of an operation or request are distributed"),
         &vl_method_GetHistogram,
-        SD_VARLINK_SYMBOL_COMMENT("Lists the stalls in the order of their beginning, one a reply; if it follows, it ends "
-                                  "only with the connection"),
+        SD_VARLINK_SYMBOL_COMMENT("Lists the stalls in the order of their beginning, one a reply; if it follows, it "
+                                  "ends only with the connection"),
         &vl_method_ListStalls,
         SD_VARLINK_SYMBOL_COMMENT("Tells who made whom wait"),
         &vl_method_GetBlame,

@@ -23,15 +23,18 @@ typedef struct Family {
 } Family;
 
 #define NUMBER(member) offsetof(SummaryRow, member)
-#define SINCE " since counting began. Fields: op. Object: the unit; \"(others)\" is all that have no place here, and may " \
-              "fall when one gets its own"
-#define SINCE_REQUESTS " since counting began. Fields: op, device. Object: the unit; \"(others)\" is all that have no "     \
-                       "place here, then on all devices, and may fall when one gets its own"
+#define MAY_FALL "and may fall when one gets its own"
+#define SINCE \
+        " since counting began. Fields: op. Object: the unit; \"(others)\" is all that have no place here, " MAY_FALL
+#define SINCE_REQUESTS                                                                                           \
+        " since counting began. Fields: op, device. Object: the unit; \"(others)\" is all that have no place here, " \
+        "then on all devices, " MAY_FALL
 
 static const Family operation_families[] = {
         { VARLINK_METRICS_PREFIX "Operations", true, "Storage operations (fsync, direct I/O, slow writes ...)" SINCE,
           NUMBER(count), false },
-        { VARLINK_METRICS_PREFIX "OperationErrors", true, "Storage operations that failed" SINCE, NUMBER(errors), false },
+        { VARLINK_METRICS_PREFIX "OperationErrors", true, "Storage operations that failed" SINCE,
+          NUMBER(errors), false },
         { VARLINK_METRICS_PREFIX "OperationTimeNSec", true, "Time spent in storage operations in nanoseconds" SINCE,
           NUMBER(sum_ns), true },
         { VARLINK_METRICS_PREFIX "OperationP50NSec", false, "Median time of a storage operation in nanoseconds" SINCE,
@@ -46,8 +49,8 @@ static const Family request_families[] = {
         { VARLINK_METRICS_PREFIX "Requests", true, "Requests to block devices" SINCE_REQUESTS, NUMBER(count), false },
         { VARLINK_METRICS_PREFIX "RequestErrors", true, "Requests to block devices that failed" SINCE_REQUESTS,
           NUMBER(errors), false },
-        { VARLINK_METRICS_PREFIX "RequestBytes", true, "Bytes of requests to block devices" SINCE_REQUESTS, NUMBER(bytes),
-          false },
+        { VARLINK_METRICS_PREFIX "RequestBytes", true, "Bytes of requests to block devices" SINCE_REQUESTS,
+          NUMBER(bytes), false },
         { VARLINK_METRICS_PREFIX "RequestDeviceP50NSec", false,
           "Median of the time that the device took for a request in nanoseconds" SINCE_REQUESTS, NUMBER(p50_ns), true },
         { VARLINK_METRICS_PREFIX "RequestDeviceP99NSec", false,

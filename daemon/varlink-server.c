@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Accepts clients and moves their messages. sd-varlink could do that by itself, but it would read ahead while a client
- * does not take its replies, and collect 16 MiB for each, of requests as well as of replies. So it is driven from
- * here: nothing is read from a client before it has taken everything, and no more than a request can be long. */
+/* Accepts clients and moves their messages. sd-varlink could do that by itself, but it would read on while a client
+ * does not take its replies, and collect 16 MiB for each, of requests as well as of replies. So it gets one request at
+ * a time, through a socket pair, and no other one before the client has taken the whole reply. */
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -31,8 +31,8 @@ enum {
         CONNECTIONS_MAX = 64,     /* at once; the longest idle one makes room for a new one */
         CONNECTIONS_PER_UID = 16, /* the share of one user */
         ACCEPT_BURST = 128,       /* connections accepted per 100 ms and socket */
-        REQUEST_MAX = 64 * 1024,  /* bytes that a client may have sent and we not read, or of one message */
-        STEPS_MAX = 4,            /* that sd-varlink does for one client before others have their turn */
+        REQUEST_MAX = 64 * 1024,  /* bytes */
+        STEPS_MAX = 16,           /* of sd-varlink for one request, which takes 4 */
         LISTEN_MAX = 4,           /* sockets to listen on, our own one included */
 };
 
@@ -47,11 +47,14 @@ struct Connection {
         sd_varlink *link;
         sd_event_source *io;
         sd_event_source *timer;
+        int fd;   /* of the client; sd-varlink writes to it, and closes it */
+        int feed; /* where sd-varlink reads from the other end */
+        char *buf; /* what the client has sent and sd-varlink was not given yet: REQUEST_MAX bytes, NULL if nothing */
+        size_t size;
+        bool eof; /* the client sends no more */
         uint64_t last_active_usec; /* CLOCK_MONOTONIC */
-        size_t partial;            /* bytes of a message that is not complete */
         Lateness lateness;
         bool wrote; /* since the timer was set */
-        bool busy;  /* there may be more to be done than was done in one go */
 };
 
 struct VarlinkServer {
@@ -63,7 +66,6 @@ struct VarlinkServer {
         char *path;
         struct stat path_stat; /* of the socket at path as long as it is ours */
         Connection *connections;
-        char peek[REQUEST_MAX];
 };
 
 static Connection *connection_free(Connection *c) {
@@ -81,6 +83,8 @@ static Connection *connection_free(Connection *c) {
         sd_event_source_disable_unref(c->timer);
         varlink_stream_free(c->client.stream);
         sd_varlink_close_unref(c->link);
+        closep(&c->feed);
+        free(c->buf);
         free(c);
         return NULL;
 }
@@ -97,38 +101,72 @@ static bool has_more(const Connection *c) {
         return c->client.stream && !c->client.stream->waiting;
 }
 
-/* Lets sd-varlink work until it has to wait for the client: it wants to write, or would read again. */
+/* Lets sd-varlink work until it has nothing to do, or has to wait for the client. */
 static int connection_process(Connection *c) {
-        int r = 1, events = 0;
+        int r = 1;
 
-        for (unsigned i = 0; i < STEPS_MAX && r > 0 && events == 0; i++) {
+        for (unsigned i = 0; i < STEPS_MAX && r > 0; i++) {
                 r = sd_varlink_process(c->link);
                 if (r < 0)
                         return r;
-                events = sd_varlink_get_events(c->link);
-                if (events < 0)
+                if (sd_varlink_get_events(c->link) < 0)
                         return -ECONNRESET; /* it has closed the connection */
                 if (c->client.stream)
                         break;
         }
-        c->busy = r > 0 && events == 0 && !c->client.stream;
 
         return 0;
 }
 
-/* Checks what has come before it is read. Only what comes between this and the reading is not seen, which is less
- * than the client's socket can hold. */
-static int connection_check_input(Connection *c, int fd) {
-        char *buf = c->server->peek, *last;
+/* Where the first request ends, NULL if it is not complete. */
+static char *request_end(const Connection *c) {
+        return c->size > 0 ? memchr(c->buf, 0, c->size) : NULL;
+}
+
+static int connection_read(Connection *c) {
         ssize_t n;
 
-        n = recv(fd, buf, REQUEST_MAX, MSG_PEEK | MSG_DONTWAIT);
+        if (!c->buf)
+                c->buf = malloc(REQUEST_MAX);
+        if (!c->buf)
+                return -ENOMEM;
+        n = recv(c->fd, c->buf + c->size, REQUEST_MAX - c->size, MSG_DONTWAIT);
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        last = n > 0 ? memrchr(buf, 0, (size_t) n) : NULL;
-        c->partial = last ? (size_t) (buf + n - last) - 1 : c->partial + (size_t) n;
+        c->eof = n == 0;
+        c->size += (size_t) n;
 
-        return n == REQUEST_MAX || c->partial >= REQUEST_MAX ? -EMSGSIZE : 0;
+        return 0;
+}
+
+/* Hands one request over, if there is one. */
+static int connection_take_request(Connection *c) {
+        char *end = request_end(c);
+        size_t size;
+        int r;
+
+        if (!end && !c->eof) {
+                r = connection_read(c);
+                if (r < 0)
+                        return r;
+                end = request_end(c);
+        }
+        if (!end) {
+                if (c->size == 0) {
+                        free(c->buf);
+                        c->buf = NULL;
+                }
+                return c->eof ? -ECONNRESET : c->size >= REQUEST_MAX ? -EMSGSIZE : 0;
+        }
+
+        size = (size_t) (end + 1 - c->buf);
+        if (send(c->feed, c->buf, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) size)
+                return -EIO;
+        c->size -= size;
+        memmove(c->buf, end + 1, c->size);
+        c->lateness = LATE_NEVER; /* the next one has its own time */
+
+        return connection_process(c);
 }
 
 static int connection_run_stream(Connection *c) {
@@ -144,7 +182,9 @@ static int connection_run_stream(Connection *c) {
 }
 
 static int connection_set_timer(Connection *c) {
-        Lateness lateness = is_blocked(c) ? LATE_REPLY : c->partial > 0 ? LATE_MESSAGE : LATE_NEVER;
+        Lateness lateness = is_blocked(c)                                            ? LATE_REPLY :
+                            !c->client.stream && c->size > 0 && !request_end(c) ? LATE_MESSAGE :
+                                                                                  LATE_NEVER;
         int r;
 
         if (lateness == LATE_NEVER) {
@@ -165,17 +205,12 @@ static int connection_set_timer(Connection *c) {
 
 /* After anything was done with the connection: sees to it that it is called again, or closes it. */
 static void connection_settle(Connection *c, int r) {
-        if (r >= 0) {
-                int events = sd_varlink_get_events(c->link);
-
-                if (events < 0)
-                        r = -ECONNRESET; /* sd-varlink has closed it */
-                else
-                        r = sd_event_source_set_io_events(c->io,
-                                                          (events & EPOLLOUT) || has_more(c) || c->busy ? EPOLLOUT :
-                                                          c->client.stream                              ? 0 :
-                                                                                                          EPOLLIN);
-        }
+        if (r >= 0)
+                r = sd_event_source_set_io_events(c->io,
+                                                  is_blocked(c) || has_more(c)  ? EPOLLOUT :
+                                                  c->client.stream              ? 0 :
+                                                  request_end(c) || c->eof ? EPOLLOUT :
+                                                                                  EPOLLIN);
         if (r >= 0)
                 r = connection_set_timer(c);
         if (r < 0) {
@@ -198,11 +233,8 @@ static int on_connection_io(sd_event_source *source, int fd, uint32_t revents, v
                 r = connection_process(c);
         } else if (has_more(c))
                 r = connection_run_stream(c);
-        else {
-                r = connection_check_input(c, fd);
-                if (r >= 0)
-                        r = connection_process(c);
-        }
+        else
+                r = connection_take_request(c);
         connection_settle(c, r);
 
         return 0;
@@ -250,17 +282,38 @@ static bool make_room(VarlinkServer *s, uid_t uid) {
         return true;
 }
 
-/* Adds the sockets' events to a connection that sd-varlink knows. */
-static int connection_watch(Connection *c, int fd) {
-        VarlinkServer *s = c->server;
-        int r;
+/* Takes the socket in any case. */
+static int connection_new(VarlinkServer *s, int accepted, const struct ucred *ucred) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        _cleanup_close_ int fd = accepted, fed = -EBADF;
+        sd_varlink *link;
+        int pair[2], r;
 
-        r = sd_varlink_get_peer_uid(c->link, &c->client.uid);
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return -ENOMEM;
+        c->server = s;
+        c->client = (VarlinkClient){ .manager = s->manager, .uid = ucred->uid };
+        c->feed = -EBADF;
+        c->next = s->connections;
+        if (c->next)
+                c->next->prev = c;
+        s->connections = c;
+        (void) sd_event_now(s->event, CLOCK_MONOTONIC, &c->last_active_usec);
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+                return -errno;
+        c->feed = pair[0];
+        fed = pair[1];
+        r = sd_varlink_server_add_connection_pair(s->server, fed, fd, ucred, &link);
         if (r < 0)
                 return r;
-        sd_varlink_set_userdata(c->link, &c->client);
-        (void) sd_event_now(s->event, CLOCK_MONOTONIC, &c->last_active_usec);
-        r = sd_event_add_io(s->event, &c->io, fd, EPOLLIN, on_connection_io, c);
+        c->link = sd_varlink_ref(link);
+        sd_varlink_set_userdata(link, &c->client);
+        c->fd = take_fd(&fd);
+        (void) take_fd(&fed);
+
+        r = sd_event_add_io(s->event, &c->io, c->fd, EPOLLIN, on_connection_io, c);
         if (r < 0)
                 return r;
         r = sd_event_source_set_priority(c->io, c->client.uid == 0 ? ROOT_PRIORITY : CLIENT_PRIORITY);
@@ -268,34 +321,8 @@ static int connection_watch(Connection *c, int fd) {
                 return r;
         r = sd_event_add_time_relative(s->event, &c->timer, CLOCK_MONOTONIC, REQUEST_USEC, TIMER_ACCURACY_USEC,
                                        on_connection_late, c);
-        if (r < 0)
-                return r;
-
-        return sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
-}
-
-/* Takes the socket in any case. */
-static int connection_new(VarlinkServer *s, int accepted) {
-        _cleanup_(connection_freep) Connection *c = NULL;
-        _cleanup_close_ int fd = accepted;
-        sd_varlink *link;
-        int r;
-
-        c = calloc(1, sizeof(*c));
-        if (!c)
-                return -ENOMEM;
-        c->server = s;
-        c->client = (VarlinkClient){ .manager = s->manager, .uid = (uid_t) -1 };
-        c->next = s->connections;
-        if (c->next)
-                c->next->prev = c;
-        s->connections = c;
-
-        r = sd_varlink_server_add_connection(s->server, fd, &link);
-        if (r < 0)
-                return r;
-        c->link = sd_varlink_ref(link);
-        r = connection_watch(c, take_fd(&fd)); /* sd-varlink closes it */
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         TAKE_PTR(c);
@@ -319,7 +346,7 @@ static int on_accept(sd_event_source *source, int listen_fd, uint32_t revents, v
         if (sd_varlink_server_current_connections(s->server) >= CONNECTIONS_MAX ||
             count_uid(s, ucred.uid) >= CONNECTIONS_PER_UID)
                 (void) make_room(s, ucred.uid);
-        r = connection_new(s, fd);
+        r = connection_new(s, fd, &ucred);
         if (r < 0)
                 log_debug_errno(r, "Cannot take a varlink connection of uid %u: %m", ucred.uid);
 

@@ -9,7 +9,7 @@ import time
 
 import harness
 from harness import cases, check, equal, run, skip, wait_for
-from product import daemon
+from product import IOLATD, daemon
 from rig import cgroup, ext4, workload
 from varlink import INTERFACE, Link, VarlinkError, request
 
@@ -310,6 +310,16 @@ def test_metrics(t):
     equal(len(keys), len(set(keys)), 'metrics that are told apart')
 
 
+def test_many_in_one_go_and_in_pieces(t):
+    """Where a request ends has nothing to do with how it comes."""
+    link = t.rig.link(t)
+    data = request('GetStatus') * 20
+    for i in range(0, len(data), 7):
+        link.send(data[i:i + 7])
+    for _ in range(20):
+        check(link.receive()[0]['version'], 'answer')
+
+
 def is_closed(link, seconds=10):
     link.socket.settimeout(seconds)
     try:
@@ -337,7 +347,8 @@ def test_request_that_is_not_finished(t):
     check(link.receive()[0]['version'], 'answer to what came before')
     began = time.monotonic()
     check(is_closed(link), 'not closed')
-    check(MESSAGE_SEC - 1 < time.monotonic() - began < MESSAGE_SEC + 2, f'closed after {time.monotonic() - began:.1f} s')
+    took = time.monotonic() - began
+    check(MESSAGE_SEC - 1 < took < MESSAGE_SEC + 2, f'closed after {took:.1f} s')
 
 
 NONSENSE = {
@@ -387,6 +398,8 @@ def test_client_that_does_not_read(t):
     check(t.rig.link(t).more('List'), 'others are not served')
     check(time.monotonic() - began < 1, f'others are served after {time.monotonic() - began:.1f} s')
     grown = t.rig.daemon.resident_bytes() - before
+    if b'__asan_init' in IOLATD.read_bytes():
+        return  # it keeps what was freed
     check(grown < MEMORY_MAX, f'{grown >> 20} MiB more')
 
 

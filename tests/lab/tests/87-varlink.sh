@@ -28,7 +28,9 @@ sockets_are_there() {
 }
 
 answers() {
-    [[ $(call "$1" org.iolat.Manager.GetStatus '{}' | jq -r .version) == "$(iolatctl --version | awk '{ print $2; exit }')" ]]
+    local version
+    version=$(iolatctl --version | awk '{ print $2; exit }')
+    [[ $(call "$1" org.iolat.Manager.GetStatus '{}' | jq -r .version) == "$version" ]]
 }
 
 idl_is_valid() {
@@ -72,7 +74,8 @@ until_equal() {
 }
 
 listed() {
-    call --more $MANAGER org.iolat.Manager.List "{\"patterns\":[\"$UNIT\"],\"ops\":[\"fsync\"],\"phases\":[\"total\"]}" |
+    call --more $MANAGER org.iolat.Manager.List \
+         "{\"patterns\":[\"$UNIT\"],\"ops\":[\"fsync\"],\"phases\":[\"total\"]}" |
         jq -s 'map(.row.count) | add'
 }
 
@@ -99,7 +102,8 @@ follows() {
     sleep 2
     write_again || return 1
     for ((i = 0; i < 30; i++)); do
-        seen=$(tr -d '\036' </run/iolat-lab-followed | jq -s '[.[].stall | select(.file // "" | endswith("/again"))] | length')
+        seen=$(tr -d '\036' </run/iolat-lab-followed |
+            jq -s '[.[].stall | select(.file // "" | endswith("/again"))] | length')
         [[ $seen == 1 ]] && break
         sleep 0.5
     done
@@ -121,7 +125,8 @@ write_again() {
 
 metrics_are_named_well() {
     local wrong
-    wrong=$(call --more $REPORT io.systemd.Metrics.List '{}' | jq -s -r '.[].name' | grep -v '^org\.iolat\.[A-Z][A-Za-z0-9]*$')
+    wrong=$(call --more $REPORT io.systemd.Metrics.List '{}' | jq -s -r '.[].name' |
+        grep -v '^org\.iolat\.[A-Z][A-Za-z0-9]*$')
     [[ -z $wrong ]] || { echo "$wrong"; return 1; }
     [[ $(call --more $REPORT io.systemd.Metrics.List '{}' | wc -l) -lt 2000 ]]
 }
@@ -130,7 +135,8 @@ report_tool_likes_it() {
     local r
     $REPORT_TOOL --no-pager metrics org.iolat >/run/iolat-lab-report 2>&1
     r=$?
-    [[ $r -eq 0 ]] && grep -q "^org.iolat.Operations *$UNIT *{\"op\":\"fsync\"} *$SYNCS\$" /run/iolat-lab-report && return 0
+    [[ $r -eq 0 ]] &&
+        grep -q "^org.iolat.Operations *$UNIT *{\"op\":\"fsync\"} *$SYNCS\$" /run/iolat-lab-report && return 0
     echo "exit code $r"
     cat /run/iolat-lab-report
     return 1
