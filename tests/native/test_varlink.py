@@ -4,10 +4,12 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import time
 
 import harness
+from bus import Bus
 from harness import cases, check, equal, run, skip, wait_for
 from product import IOLATD, daemon
 from rig import cgroup, ext4, workload
@@ -22,6 +24,7 @@ CONNECTIONS_PER_UID = 16
 MEMORY_MAX = 8 << 20  # more than without hostile clients
 MESSAGE_SEC = 5
 HISTORY_SEC = 10
+METRICS_MAX = 2000
 QUIET_SEC = 1.1  # then as many are announced as are in a second
 # Every sync is a stall.
 CONFIG = '[Stall]\nFsyncRecordSec=1us\nFsyncAlertSec=1h\n'
@@ -79,9 +82,59 @@ def test_introspection(t):
 
 def test_status(t):
     status = t.rig.link(t).call('GetStatus')
-    probes = t.rig.daemon.json('probes')
-    equal(status['degraded'], any(p['state'] == 'degraded' for p in probes) or status['lost'] > 0, 'degraded')
+    bus = Bus(t.rig.daemon.socket)
+    t.defer(bus.close)
+    names = {'version': 'Version', 'tier': 'Tier', 'degraded': 'Degraded', 'sinceRealtimeUSec': 'Since'}
+    for key, name in names.items():
+        equal(status[key], bus.call('Get', 'ss', 'org.iolat1.Manager', name,
+                                    interface='org.freedesktop.DBus.Properties')[0], key)
     check(0 < time.time() - status['sinceRealtimeUSec'] / 1e6 < 600, f'since: {status}')
+
+
+def parse_idl(text):
+    """Types, and replies of methods: name -> field -> type."""
+    text = re.sub('#[^\n]*', '', text)
+    types = re.findall(r'\btype (\w+)\s*\(([^()]*)\)', text)
+    replies = re.findall(r'\bmethod (\w+)\s*\([^()]*\)\s*->\s*\(([^()]*)\)', text)
+    return {name: dict((part.strip() for part in field.split(':')) for field in fields.split(',') if ':' in field)
+            for name, fields in types + replies}
+
+
+def check_type(value, wanted, types, where):
+    bases = {'string': str, 'bool': bool, 'int': int, 'float': (float, int), 'object': dict}
+    if wanted.startswith('?'):
+        if value is not None:
+            check_type(value, wanted[1:], types, where)
+    elif wanted.startswith('[]'):
+        check(isinstance(value, list), f'{where}: {value} is no array')
+        for item in value:
+            check_type(item, wanted[2:], types, where)
+    elif wanted.startswith('[string]'):
+        check(isinstance(value, dict), f'{where}: {value} is no map')
+        for item in value.values():
+            check_type(item, wanted[8:], types, where)
+    elif wanted in bases:
+        check(isinstance(value, bases[wanted]) and isinstance(value, bool) == (wanted == 'bool'),
+              f'{where}: {value!r} is no {wanted}')
+    else:
+        fields = types[wanted]
+        check(set(value) <= set(fields), f'{where}: {set(value) - set(fields)} are not in the description')
+        for name, type_ in fields.items():
+            check_type(value.get(name), type_, types, f'{where}.{name}')
+
+
+def test_replies_are_as_described(t):
+    """The library says nothing if they are not."""
+    link = t.rig.link(t)
+    text = link.call('GetInterfaceDescription', {'interface': INTERFACE}, interface='org.varlink.service')
+    types = parse_idl(text['description'])
+    equal(METHODS - set(types), set(), 'methods without a reply')
+    for method in ('List', 'ListStalls'):
+        for reply in link.more(method):
+            check_type(reply, method, types, method)
+    for method in ('GetStatus', 'ListUnits', 'GetBlame', 'ListProbes'):
+        check_type(link.call(method), method, types, method)
+    check_type(link.call('GetHistogram', {'unit': t.rig.unit, 'op': 'fsync'}), 'GetHistogram', types, 'GetHistogram')
 
 
 def without_nulls(row):
@@ -295,7 +348,7 @@ def test_metrics(t):
     link = t.rig.link(t)
     metrics = link.more('List', interface=METRICS)
     families = {d['name']: d['type'] for d in link.more('Describe', interface=METRICS)}
-    check(len(metrics) < 2000, f'{len(metrics)} metrics')
+    check(len(metrics) < METRICS_MAX, f'{len(metrics)} metrics')
     equal({m['name'] for m in metrics} - set(families), set(), 'families without a description')
     check(all(n.startswith('org.iolat.') for n in families), f'names: {families}')
     equal(set(families.values()), {'counter', 'gauge'}, 'types')
@@ -308,6 +361,32 @@ def test_metrics(t):
     equal([m['value'] for m in metrics if m['name'].endswith('.UnitsInOthers')], [0], 'units in (others)')
     keys = [(m['name'], m.get('object'), json.dumps(m.get('fields'))) for m in metrics]
     equal(len(keys), len(set(keys)), 'metrics that are told apart')
+
+
+def count_of_syncs(link):
+    return sum(r['row']['count'] for r in link.more('List', {'ops': ['fsync'], 'phases': ['total']})
+               if r['row'].get('origin') != 'loop')
+
+
+def test_more_units_than_metrics(t):
+    link = t.rig.link(t)
+    for i in range(METRICS_MAX // 6):  # six each
+        with cgroup(f'many{i}.service') as group:
+            workload('fsync', t.rig.disk.path('many'), group, count=1, write=4096)
+    wait_for(lambda: len(link.call('ListUnits')['units']) > METRICS_MAX // 6, what='all units to be known')
+    before = count_of_syncs(link)
+    metrics = link.more('List', interface=METRICS)
+    after = count_of_syncs(link)
+    check(len(metrics) < METRICS_MAX, f'{len(metrics)} metrics')
+    folded = [m['value'] for m in metrics if m['name'] == 'org.iolat.UnitsInOthers'][0]
+    named = {m['object'] for m in metrics if 'object' in m} - {'(others)'}
+    units = set(link.call('ListUnits')['units'])
+    check(folded > 0 and named < units, f'{folded} units are in (others)')
+    check(len(units) - len(named) >= folded, f'{len(named)} units of {len(units)}, {folded} folded')
+    syncs = [m for m in metrics if m['name'] == 'org.iolat.Operations' and m['fields'] == {'op': 'fsync'}]
+    equal(len([m for m in syncs if m['object'] == '(others)']), 1, 'sums of others')
+    check(before <= sum(m['value'] for m in syncs) <= after, f'sum of the syncs, of {before}')
+    check(t.rig.unit in named, 'the one that waited longest is not there')
 
 
 def test_many_in_one_go_and_in_pieces(t):
