@@ -175,6 +175,8 @@ static int connection_run_stream(Connection *c) {
         r = varlink_stream_run(c->client.stream);
         if (r <= 0)
                 c->client.stream = varlink_stream_free(c->client.stream);
+        if (r == 0 && sd_varlink_is_idle(c->link) <= 0)
+                r = -EIO; /* not even the error could be sent */
         if (r < 0)
                 return r;
 
@@ -182,9 +184,10 @@ static int connection_run_stream(Connection *c) {
 }
 
 static int connection_set_timer(Connection *c) {
-        Lateness lateness = is_blocked(c)                                            ? LATE_REPLY :
-                            !c->client.stream && c->size > 0 && !request_end(c) ? LATE_MESSAGE :
-                                                                                  LATE_NEVER;
+        bool partial = c->size > 0 && !request_end(c);
+        Lateness lateness = is_blocked(c)                 ? LATE_REPLY :
+                            partial && !c->client.stream ? LATE_MESSAGE :
+                                                           LATE_NEVER;
         int r;
 
         if (lateness == LATE_NEVER) {
@@ -207,10 +210,10 @@ static int connection_set_timer(Connection *c) {
 static void connection_settle(Connection *c, int r) {
         if (r >= 0)
                 r = sd_event_source_set_io_events(c->io,
-                                                  is_blocked(c) || has_more(c)  ? EPOLLOUT :
-                                                  c->client.stream              ? 0 :
-                                                  request_end(c) || c->eof ? EPOLLOUT :
-                                                                                  EPOLLIN);
+                                                  is_blocked(c) || has_more(c) ? EPOLLOUT :
+                                                  c->client.stream             ? 0 :
+                                                  request_end(c) || c->eof     ? EPOLLOUT :
+                                                                                 EPOLLIN);
         if (r >= 0)
                 r = connection_set_timer(c);
         if (r < 0) {
