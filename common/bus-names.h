@@ -21,6 +21,14 @@
 #define DEFAULT_STATE_DIR "/var/lib/iolat"
 #define PEER_SOCKET_NAME "bus"
 
+#define VARLINK_INTERFACE "org.iolat.Manager"
+#define VARLINK_SOCKET_NAME VARLINK_INTERFACE
+#define VARLINK_METRICS_PREFIX "org.iolat."
+
+/* Of sockets that the service manager passes. */
+#define VARLINK_FD_NAME "varlink"
+#define VARLINK_METRICS_FD_NAME "varlink-metrics"
+
 enum {
         LIST_ROWS_MAX = 1000, /* rows in one reply of List(), whatever the caller asks for */
 };

@@ -7,7 +7,7 @@ enum { OWNERS_OF_TRANSACTION_MAX = 1024 };
 
 int blame_divide(const OwnerBlame *b, const OwnerWeight *culprits, size_t n, owner_blame_callback callback,
                  void *userdata) {
-        uint64_t weights[BLAME_CULPRITS_MAX], parts[BLAME_CULPRITS_MAX];
+        uint64_t weights[BLAME_CULPRITS_MAX] = {}, parts[BLAME_CULPRITS_MAX];
         int r;
 
         if (n > BLAME_CULPRITS_MAX)

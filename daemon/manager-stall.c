@@ -85,11 +85,14 @@ void manager_report_suppressed(Manager *m) {
 
 static void announce(Manager *m, const StallRow *row) {
         RateLimit *l = row->in_progress ? &m->progress_signals : &m->stall_signals;
+        bool allowed;
 
         l->interval_ns = NSEC_PER_SEC;
         l->burst = SIGNALS_PER_SEC;
-        if (rate_limit_allow(l, now_ns()))
+        allowed = rate_limit_allow(l, now_ns());
+        if (allowed)
                 bus_emit_stall(m->system_bus, m->peers, row);
+        varlink_server_on_stall(m->varlink, row, allowed);
 }
 
 /* The filesystem may have been mounted since the last query. */

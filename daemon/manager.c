@@ -278,6 +278,11 @@ static int listen_for_clients(Manager *m) {
                 return log_error_errno(r, "Somebody listens on %s already; is another iolatd running?", path);
         if (r < 0)
                 return log_error_errno(r, "Cannot listen on %s: %m", path);
+        if (snprintf(path, sizeof(path), "%s/" VARLINK_SOCKET_NAME, m->options.runtime_dir) >= (int) sizeof(path))
+                return log_error_errno(ENAMETOOLONG, "The path of the runtime directory is too long for a socket.");
+        r = varlink_server_new(&m->varlink, m->event, m, path);
+        if (r < 0)
+                log_warning_errno(r, "Cannot listen for varlink on %s, going on without: %m", path);
 
         if (m->options.no_bus)
                 return 0;
@@ -406,6 +411,7 @@ Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
         history_keeper_free(m->history_keeper);
+        varlink_server_free(m->varlink);
         peer_server_free(m->peers);
         unit_info_table_free(m->unit_infos);
         system_bus_free(m->system_bus);

@@ -23,6 +23,7 @@
 #include "trace.h"
 #include "unit-info.h"
 #include "unit-keeper.h"
+#include "varlink.h"
 
 typedef struct ManagerOptions {
         const char *runtime_dir;
@@ -51,6 +52,7 @@ struct Manager {
         RateLimit progress_signals;
         RateLimit owner_lookups;
         PeerServer *peers;
+        VarlinkServer *varlink; /* NULL: not built, or it could not listen */
         SystemBus *system_bus;
         sd_event_source *housekeeping;
         sd_event_source *ticker;

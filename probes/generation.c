@@ -25,8 +25,8 @@ enum {
 static char refused_program[PROGRAM_NAME_MAX];
 
 static int libbpf_print(enum libbpf_print_level level, const char *format, va_list ap) {
-        char line[1024], *end;
-        const char *p;
+        char line[1024];
+        const char *p, *end;
 
         if (log_get_max_level() >= LOG_DEBUG && strstr(format, "PROG LOAD LOG"))
                 return vfprintf(stderr, format, ap); /* far longer than a line */

@@ -12,6 +12,14 @@ image_packages() {
     local suite
     suite=$(image_suite "$1")
 
+    # What it takes to build for environments of that suite, and the directories of a systemd for image_customize.
+    if [[ $1 == build-* ]]; then
+        echo systemd gcc libc6-dev clang bpftool meson ninja-build pkgconf
+        echo libbpf-dev libsystemd-dev libjson-c-dev libinih-dev zlib1g-dev libncurses-dev libmicrohttpd-dev
+        echo liburing-dev libaio-dev libcmocka-dev
+        return
+    fi
+
     echo systemd systemd-sysv dbus mount kmod util-linux procps python3 jq strace
     echo fio xfsprogs btrfs-progs e2fsprogs dmsetup fuse3 cryptsetup-bin
     echo postgresql
