@@ -4,7 +4,7 @@
 #include "bucket.h"
 #include "util.h"
 
-/* Numbers for Prometheus: collected point by point, then merged, then folded to a limit. No system call in here. */
+/* Numbers for Prometheus: collected point by point, then merged. No system call in here. */
 
 enum {
         METRIC_BUCKETS = BUCKETS_SHORT,
@@ -61,23 +61,6 @@ int metric_set_add(MetricSet *s, MetricFamily family, const char *const *labels,
 
 /* Sorts, and adds up points that have the same labels. */
 void metric_set_merge(MetricSet *s);
-
-/* Which units were shown and which were folded when a limit was applied before. */
-typedef struct MetricMemory {
-        char **shown; /* sorted */
-        size_t n_shown;
-        char **folded;
-        size_t n_folded;
-} MetricMemory;
-
-void metric_memory_clear(MetricMemory *m);
-
-/* Merges, then adds up the numbers of the smallest units under "(others)", so that there are at most so many time
- * series, and adds the point that says how many units that are. Owners in parentheses stay what they are.
- *
- * A counter must not go down. So with a memory (NULL: none) a unit that was folded is not shown again, and one that
- * was shown is folded only if there is no other way. */
-int metric_set_fold(MetricSet *s, uint64_t max_series, MetricMemory *memory);
 
 const MetricPoint *metric_set_points(const MetricSet *s, size_t *ret_n);
 const char *metric_set_text(const MetricSet *s, uint32_t label);

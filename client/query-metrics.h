@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-#include "metric-set.h"
+#include "metric-fold.h"
 #include "query.h"
 
 /* Everything that there is for Prometheus, folded to the limit that is configured for the daemon, see

@@ -112,6 +112,9 @@ typedef struct HistorySum {
 /* Adds up what the windows that overlap the span know of n series, which are in the order of their numbers. */
 int history_sum(History *h, uint64_t since_us, uint64_t until_us, HistorySum *sums, size_t n);
 
+/* For history.c, which keeps to the maximum: there is a stall at least. */
+void history_drop_oldest_stall(History *h);
+
 /* For history-file.c: puts a window behind the first *position ones, and frees it if it cannot. */
 int history_insert_window(History *h, HistoryWindow *w, size_t *position);
 /* Merges, expires, and keeps to the maximum. */

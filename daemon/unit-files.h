@@ -7,15 +7,10 @@
 #include "unit-rules.h"
 
 enum {
-        UNIT_DIRS_MAX = 64,                /* directories of the load path */
-        UNIT_FILES_MAX = 32768,            /* unit files and drop-ins; more are not looked at */
-        UNIT_FILE_SIZE_MAX = 1024 * 1024,  /* bytes; larger files are not read */
-        UNIT_DROPINS_MAX = 256,            /* for one unit */
-        UNIT_PROBLEMS_MAX = 64,            /* told of */
+        UNIT_FILE_SIZE_MAX = 1024 * 1024, /* bytes; larger files are not read */
+        UNIT_DROPINS_MAX = 256,           /* for one unit */
+        UNIT_PROBLEMS_MAX = 64,           /* told of */
 };
-
-/* Where the system manager looks for units, the most important first; NULL-terminated. */
-extern const char *const unit_dirs[];
 
 /* Something that cannot be used: file, line and reason, without control characters. */
 typedef void (*unit_files_problem)(const char *text, void *userdata);

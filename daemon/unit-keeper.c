@@ -4,6 +4,7 @@
 #include "state-child.h"
 #include "unit-files.h"
 #include "unit-keeper.h"
+#include "unit-listing.h"
 
 #define CHILD_LIMIT_US (30 * USEC_PER_SEC)
 #define RETRY_US (60 * USEC_PER_SEC)

@@ -4,17 +4,13 @@
  * does not take its replies, and collect 16 MiB for each, of requests as well as of replies. So it gets one request at
  * a time, through a socket pair, and no other one before the client has taken the whole reply. */
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <systemd/sd-daemon.h>
 
-#include "bus-names.h"
 #include "log.h"
-#include "peer-listen.h"
 #include "varlink-client.h"
 #include "varlink-idl.h"
+#include "varlink-listen.h"
 #include "varlink-methods.h"
 #include "varlink.h"
 
@@ -25,15 +21,12 @@
 #define REQUEST_USEC (5 * USEC_PER_SEC) /* to finish a message once begun */
 #define REPLY_USEC (30 * USEC_PER_SEC)  /* to take some of a reply */
 #define TIMER_ACCURACY_USEC (USEC_PER_SEC / 2)
-#define ACCEPT_INTERVAL_USEC (100 * USEC_PER_MSEC)
 
 enum {
         CONNECTIONS_MAX = 64,     /* at once; the longest idle one makes room for a new one */
         CONNECTIONS_PER_UID = 16, /* the share of one user */
-        ACCEPT_BURST = 128,       /* connections accepted per 100 ms and socket */
         REQUEST_MAX = 64 * 1024,  /* bytes */
         STEPS_MAX = 16,           /* of sd-varlink for one request, which takes 4 */
-        LISTEN_MAX = 4,           /* sockets to listen on, our own one included */
 };
 
 typedef enum Lateness { LATE_NEVER, LATE_MESSAGE, LATE_REPLY } Lateness;
@@ -61,10 +54,7 @@ struct VarlinkServer {
         Manager *manager;
         sd_event *event;
         sd_varlink_server *server;
-        sd_event_source *listen[LISTEN_MAX];
-        size_t n_listen;
-        char *path;
-        struct stat path_stat; /* of the socket at path as long as it is ours */
+        VarlinkListen listen;
         Connection *connections;
 };
 
@@ -356,72 +346,6 @@ static int on_accept(sd_event_source *source, int listen_fd, uint32_t revents, v
         return 0;
 }
 
-/* Takes the socket in any case. */
-static int add_listen(VarlinkServer *s, int listening) {
-        _cleanup_close_ int fd = listening;
-        sd_event_source **source = &s->listen[s->n_listen];
-        int r;
-
-        if (s->n_listen >= LISTEN_MAX)
-                return -ENOBUFS;
-        r = sd_event_add_io(s->event, source, fd, EPOLLIN, on_accept, s);
-        if (r < 0)
-                return r;
-        s->n_listen++;
-        r = sd_event_source_set_io_fd_own(*source, true);
-        if (r < 0)
-                return r;
-        (void) take_fd(&fd);
-        r = sd_event_source_set_priority(*source, ROOT_PRIORITY);
-        if (r < 0)
-                return r;
-
-        return sd_event_source_set_ratelimit(*source, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
-}
-
-/* Those that are of another kind are closed, since nobody will listen there. */
-static int add_passed_sockets(VarlinkServer *s) {
-        char **names = NULL;
-        int n, r = 0;
-
-        n = sd_listen_fds_with_names(/* unset_environment= */ true, &names);
-        if (n < 0)
-                return n;
-        for (int i = 0; i < n; i++) {
-                int fd = SD_LISTEN_FDS_START + i;
-
-                (void) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-                if (!(streq(names[i], VARLINK_FD_NAME) || streq(names[i], VARLINK_METRICS_FD_NAME)) ||
-                    sd_is_socket(fd, AF_UNIX, SOCK_STREAM, /* listening= */ 1) <= 0) {
-                        log_warning("Was passed a file descriptor \"%s\" that is not one to listen for varlink, "
-                                    "closing it.", names[i]);
-                        close(fd);
-                } else if (r >= 0)
-                        r = add_listen(s, fd);
-                free(names[i]);
-        }
-        free(names);
-
-        return r;
-}
-
-static int listen_at_path(VarlinkServer *s, const char *path) {
-        int fd;
-
-        fd = peer_listen(path);
-        if (fd < 0)
-                return fd;
-        s->path = strdup(path);
-        if (!s->path || stat(path, &s->path_stat) < 0) {
-                int r = s->path ? -errno : -ENOMEM;
-
-                close(fd);
-                return r;
-        }
-
-        return add_listen(s, fd);
-}
-
 static int make_server(VarlinkServer *s) {
         int r;
 
@@ -452,11 +376,17 @@ int varlink_server_new(VarlinkServer **ret, sd_event *e, Manager *m, const char 
                 return -ENOMEM;
         s->manager = m;
         s->event = sd_event_ref(e);
+        s->listen = (VarlinkListen){
+                .event = s->event,
+                .priority = ROOT_PRIORITY,
+                .accept = on_accept,
+                .userdata = s,
+        };
         r = make_server(s);
         if (r >= 0)
-                r = listen_at_path(s, path);
+                r = varlink_listen_at_path(&s->listen, path);
         if (r >= 0)
-                r = add_passed_sockets(s);
+                r = varlink_listen_passed(&s->listen);
         if (r < 0) {
                 varlink_server_free(s);
                 return r;
@@ -467,19 +397,12 @@ int varlink_server_new(VarlinkServer **ret, sd_event *e, Manager *m, const char 
 }
 
 VarlinkServer *varlink_server_free(VarlinkServer *s) {
-        struct stat st;
-
         if (!s)
                 return NULL;
 
         while (s->connections)
                 connection_free(s->connections);
-        for (size_t i = 0; i < s->n_listen; i++)
-                sd_event_source_disable_unref(s->listen[i]);
-        if (s->path && s->path_stat.st_ino != 0 && stat(s->path, &st) >= 0 &&
-            st.st_dev == s->path_stat.st_dev && st.st_ino == s->path_stat.st_ino)
-                (void) unlink(s->path);
-        free(s->path);
+        varlink_listen_done(&s->listen);
         sd_varlink_server_unref(s->server);
         sd_event_unref(s->event);
         free(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "metric-set.h"
+#include "metric-fold.h"
 #include "names.h"
 #include "test.h"
 

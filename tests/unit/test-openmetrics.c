@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 
+#include "metric-fold.h"
 #include "openmetrics.h"
 #include "test.h"
 
