@@ -4,7 +4,7 @@
 
 #include "state-file.h"
 
-static const char magic[8] __attribute__((nonstring)) = "iolathst";
+static const uint8_t magic[8] = { 'i', 'o', 'l', 'a', 't', 'h', 's', 't' };
 
 static void put_u32(uint8_t *p, uint32_t v) {
         v = htole32(v);
