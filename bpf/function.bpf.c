@@ -358,7 +358,7 @@ static inline void enter_rw(void *ctx, enum probe fn, u64 kiocb_address, enum op
         if (flags & IOCB_DIRECT)
                 return;
         t = task_op_create(task);
-        if (!t || !function_must_open(t, fn, kiocb_address, (u64) ctx, /* syscall= */ false))
+        if (!t || !function_must_open(t, task, fn, kiocb_address, (u64) ctx, /* syscall= */ false))
                 return;
         hit(fn);
         function_open(t, task, fn, kiocb_address, (u64) ctx, PHASE_FS);

@@ -33,12 +33,26 @@ static inline void function_open(struct task_op *t, struct task_struct *task, en
         t->edge[EDGE_BEGIN] = t->start_ns;
 }
 
+/* When a program is attached to or taken from a function, the kernel leaves out the programs at the end of those calls of
+ * it that are under way (kernel/bpf/trampoline.c:bpf_tramp_image_put()). The operation ended right after the last function
+ * inside it whose end was seen. */
+static inline void close_missed(struct task_op *t, struct task_struct *task) {
+        if (t->held && t->sync_done)
+                return;
+        if (t->opener >= OPENER_FUNCTION && t->last_exit_ns > t->start_ns)
+                op_close(t, task, t->last_exit_ns, 0, PHASE_OTHER);
+        else
+                lost(LOSS_EXIT_MISSED);
+}
+
 /* Whether this function has to begin an operation: not inside another one. But an open operation may be one whose end
  * was missed: no system call is nested in anything, and what is nested is deeper on the stack. */
-static inline bool function_must_open(struct task_op *t, enum probe fn, u64 identity, u64 stack, bool syscall) {
+static inline bool function_must_open(struct task_op *t, struct task_struct *task, enum probe fn, u64 identity, u64 stack,
+                                      bool syscall) {
         if (t->opener == OPENER_NONE)
                 return true;
-        if (t->opener == function_id(fn) && t->identity == identity && !(t->seen & program_bit)) {
+        if (t->opener == function_id(fn) && t->identity == identity && !(t->seen & program_bit) &&
+            t->last_exit_ns <= t->start_ns) {
                 t->seen |= program_bit;
                 return false;
         }
@@ -46,8 +60,7 @@ static inline bool function_must_open(struct task_op *t, enum probe fn, u64 iden
                 return syscall || t->key.op != OP_SYNCWRITE;
         if (!syscall && stack < t->stack)
                 return false;
-        if (!(t->held && t->sync_done))
-                lost(LOSS_EXIT_MISSED);
+        close_missed(t, task);
 
         return true;
 }
@@ -67,7 +80,7 @@ static inline void open_fd(void *ctx, enum probe fn, enum op op, u64 regs) {
         struct file *file;
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, regs, (u64) ctx, /* syscall= */ true))
+        if (!t || !function_must_open(t, task, fn, regs, (u64) ctx, /* syscall= */ true))
                 return;
         file = task_file(task, compat_syscall_arg0((struct pt_regs *) regs));
         /* Will fail with EBADF, or with EINVAL as for a pipe: no storage operation. */
@@ -84,11 +97,16 @@ static inline void open_sync(void *ctx, enum probe fn) {
         struct task_op *t = task_op_create(task);
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, 0, (u64) ctx, /* syscall= */ true))
+        if (!t || !function_must_open(t, task, fn, 0, (u64) ctx, /* syscall= */ true))
                 return;
         function_open(t, task, fn, 0, (u64) ctx, PHASE_OTHER);
         key_set_current(t, task, OP_SYNC);
         key_set_inode(t, NULL);
+}
+
+/* Functions that cannot be called inside of themselves, but for a program whose own end was left out. */
+static inline bool is_syscall(enum probe fn) {
+        return fn >= PROBE_F_SYS_FSYNC && fn <= PROBE_F_SYNC_FILE_RANGE;
 }
 
 /* Ends the operation that this function began. A nested call of it ends inside a frame. */
@@ -97,7 +115,7 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
         struct task_op *t = task_op_get(task);
         u64 now;
 
-        if (!t || t->opener != function_id(fn) || t->n_frames > 1)
+        if (!t || t->opener != function_id(fn) || (t->n_frames > 1 && !is_syscall(fn)))
                 return;
         now = bpf_ktime_get_ns();
         if (t->held) {
@@ -110,9 +128,14 @@ static inline void function_close(enum probe fn, s64 ret, u32 outside) {
 
 /* Before 6.2 btrfs syncs twice in one direct write with O_SYNC or O_DSYNC: when the I/O completes, and once more when
  * the call ends (fs/btrfs/file.c:btrfs_do_write_iter() of 6.1). */
-static inline bool synced_already(struct task_op *t, struct file *file) {
+static inline bool synced_already(struct task_op *t, enum probe fn, struct file *file) {
+        if (t->synced_inside == (u64) file && fn != PROBE_F_VFS_FSYNC_RANGE) { /* the filesystem's part of that one */
+                t->synced_inside = 0;
+                return true;
+        }
         if (t->synced_file != (u64) file || BPF_CORE_READ(file, f_inode, i_sb, s_magic) != BTRFS_SUPER_MAGIC)
                 return false;
+        t->synced_inside = t->synced_file;
         t->synced_file = 0;
 
         return true;
@@ -125,10 +148,11 @@ static inline void open_file(void *ctx, enum probe fn, u64 file_address, u64 dat
         struct task_op *t = task_op_create(task);
         struct inode *inode;
 
-        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ false) || synced_already(t, file))
+        if (!t || !function_must_open(t, task, fn, file_address, (u64) ctx, /* syscall= */ false) ||
+            synced_already(t, fn, file))
                 return;
-        if (t->completing && t->opener == OPENER_NONE)
-                t->synced_file = file_address;
+        t->synced_file = t->completing && t->opener == OPENER_NONE ? file_address : 0;
+        t->synced_inside = 0;
         inode = BPF_CORE_READ(file, f_inode);
         function_open(t, task, fn, file_address, (u64) ctx, phase);
         key_set_inode(t, inode);
@@ -142,7 +166,7 @@ static inline void open_syncrange(void *ctx, enum probe fn, u64 file_address) {
         struct task_op *t = task_op_create(task);
 
         hit(fn);
-        if (!t || !function_must_open(t, fn, file_address, (u64) ctx, /* syscall= */ true))
+        if (!t || !function_must_open(t, task, fn, file_address, (u64) ctx, /* syscall= */ true))
                 return;
         function_open(t, task, fn, file_address, (u64) ctx, PHASE_DATA);
         key_set_current(t, task, OP_SYNCRANGE);

@@ -201,6 +201,8 @@ struct task_op {
         u64 lock_end_ns;
         u64 completing; /* the struct iomap_dio that this task completes */
         u64 synced_file; /* that it has synced in doing so */
+        u64 synced_inside; /* it does so again, which does not count */
+        u64 last_exit_ns; /* when a function or wait inside the operation ended last */
         u64 data_wait_ns;     /* journal's thread: waited for ordered data from here */
         u64 data_wait_end_ns; /* to here */
         u64 superblock_ns; /* journal's thread: wrote the superblock on the way to a commit */

@@ -132,6 +132,7 @@ static inline u64 frame_pop(struct task_op *t, u64 id, u64 now) {
         if (f->id != id)
                 return 0;
         t->n_frames = i;
+        t->last_exit_ns = now;
         length = now - f->start_ns;
         if (t->opener != OPENER_NONE)
                 add_wait(t, f->start_ns, now, f->nested_ns, f->phase);
