@@ -323,8 +323,7 @@ def test_full_map_of_waits_is_a_loss(t):
     for p in processes:
         finish(p)
     check(d.losses().get('wait-map-full', 0) > 0, f'losses: {d.losses()}')
-    time.sleep(1.2)
-    check(blame_rows(d), 'nobody is blamed for what did fit')
+    wait_for(lambda: blame_rows(d), 10, 'blame for what did fit')
     equal(d.process.poll(), None, 'exit code of iolatd')
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: all
 # timeout: 600
+# long
 """Each way to sync or to bypass the page cache on ext4 is counted exactly once: under the right operation, unit and
 file system, and under no other."""
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
 # timeout: 500
+# long
 """Write-back by kernel workers is charged to the unit that wrote the new file, on each file system, on an encrypted
 disk, with and without I/O accounting. Who only overwrites what another one has read is charged as the limit says."""
 
