@@ -447,7 +447,8 @@ def test_full_history(t):
     expect_all(d, group.unit, 'history')
     time.sleep(3 * TICK_SEC)
     equal(warnings(d, 'history'), [], 'warnings')
-    check(d.resident_bytes() <= RSS_MAX, f'{d.resident_bytes() >> 10} KiB resident')
+    if 'IOLAT_TEST_SANITIZED' not in os.environ:  # whose own memory is many times that
+        check(d.resident_bytes() <= RSS_MAX, f'{d.resident_bytes() >> 10} KiB resident')
     size = sum(f.stat().st_size for f in d.state.iterdir())
     check(size <= 32 << 20, f'{size} bytes on disk')
 
