@@ -280,7 +280,7 @@ static inline void enter_io_schedule(void *ctx) {
                 return;
         }
         i = t->n_frames - 1;
-        phase = i < FRAMES_MAX ? t->frame[i & (FRAMES_MAX - 1)].phase : PHASE_IO; /* direct I/O has no frame */
+        phase = i < FRAMES_MAX ? frame_at(t, i)->phase : PHASE_IO; /* direct I/O has no frame */
         if (admitted)
                 enter_frame(PROBE_F_IO_SCHEDULE, PHASE_ADMISSION);
         else if (phase == PHASE_FS || phase == PHASE_OTHER)

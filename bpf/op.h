@@ -103,15 +103,22 @@ static inline void add_wait(struct task_op *t, u64 start, u64 end, u64 nested, u
         t->n_intervals = i + 1;
 }
 
+/* The index is bounded again where it is used: compilers leave out what they know to be so, and the verifier does not
+ * always know. */
+static inline struct frame *frame_at(struct task_op *t, u32 i) {
+        barrier_var(i);
+        return &t->frame[i & (FRAMES_MAX - 1)];
+}
+
 static inline void frame_push(struct task_op *t, u64 id, u32 phase, u32 dev) {
         u32 i = t->n_frames;
         struct frame *f;
 
         if (i >= FRAMES_MAX)
                 return; /* its time stays with the frame around it */
-        if (i > 0 && t->frame[(i - 1) & (FRAMES_MAX - 1)].id == id)
+        if (i > 0 && frame_at(t, i - 1)->id == id)
                 return; /* seen by another generation */
-        f = &t->frame[i & (FRAMES_MAX - 1)];
+        f = frame_at(t, i);
         f->id = id;
         f->start_ns = bpf_ktime_get_ns();
         f->nested_ns = 0;
@@ -128,7 +135,7 @@ static inline u64 frame_pop(struct task_op *t, u64 id, u64 now) {
 
         if (i >= FRAMES_MAX)
                 return 0;
-        f = &t->frame[i & (FRAMES_MAX - 1)];
+        f = frame_at(t, i);
         if (f->id != id)
                 return 0;
         t->n_frames = i;
@@ -137,7 +144,7 @@ static inline u64 frame_pop(struct task_op *t, u64 id, u64 now) {
         if (t->opener != OPENER_NONE)
                 add_wait(t, f->start_ns, now, f->nested_ns, f->phase);
         if (i > 0)
-                t->frame[(i - 1) & (FRAMES_MAX - 1)].nested_ns += length;
+                frame_at(t, i - 1)->nested_ns += length;
 
         return length;
 }

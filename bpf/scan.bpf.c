@@ -100,7 +100,7 @@ static inline void scan_phases(struct stall *st, struct task_op *t, u64 now) {
                 st->phase_ns[i] = function_tier && i < PHASE_RUNQUEUE ? t->phase_ns[i] : 0;
         for (u32 i = 0; i < FRAMES_MAX && i < n; i++) {
                 struct frame *f = &t->frame[i];
-                u64 end = i + 1 < n && i + 1 < FRAMES_MAX ? t->frame[(i + 1) & (FRAMES_MAX - 1)].start_ns : now;
+                u64 end = i + 1 < n && i + 1 < FRAMES_MAX ? frame_at(t, i + 1)->start_ns : now;
                 u32 phase = f->phase;
 
                 if (phase >= _PHASE_MAX)

@@ -150,8 +150,8 @@ int BPF_PROG(lock_end, void *lock) {
         if (i >= FRAMES_MAX)
                 return 0;
         hit(PROBE_LOCK_END);
-        phase = t->frame[i & (FRAMES_MAX - 1)].phase;
-        dev = t->frame[i & (FRAMES_MAX - 1)].dev;
+        phase = frame_at(t, i)->phase;
+        dev = frame_at(t, i)->dev;
         now = bpf_ktime_get_ns();
         length = frame_pop(t, (u64) lock, now);
         if (length && t->opener == OPENER_NONE)
