@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-
 #include "changes.h"
+#include "iter.h"
 #include "key-table.h"
-#include "pins.h"
 
 enum {
         KEYS_MAX = 65536,       /* more than the maps can hold */
         RECORDS_MAX = 2 * KEYS_MAX, /* in one reading, should an iterator not come to its end */
-        READ_SIZE = 16384,
-        AGAIN_MAX = 64, /* a reading that found nothing for long is interrupted */
 };
 
 /* The numbers of both kinds lie behind the key, one after the other. */
@@ -26,7 +22,6 @@ struct Changes {
         KeyTable *ops;
         KeyTable *rqs;
         bool started; /* what is seen for the first time was not there before */
-        char *buffer; /* READ_SIZE */
 };
 
 int changes_new(Changes **ret, Maps *maps) {
@@ -36,9 +31,6 @@ int changes_new(Changes **ret, Maps *maps) {
         if (!c)
                 return -ENOMEM;
         c->maps = maps;
-        c->buffer = malloc(READ_SIZE);
-        if (!c->buffer)
-                return -ENOMEM;
         r = key_table_new(&c->ops, OP_VALUES, KEYS_MAX);
         if (r >= 0)
                 r = key_table_new(&c->rqs, RQ_VALUES, KEYS_MAX);
@@ -54,7 +46,6 @@ Changes *changes_free(Changes *c) {
                 return NULL;
         key_table_free(c->ops);
         key_table_free(c->rqs);
-        free(c->buffer);
         free(c);
 
         return NULL;
@@ -115,53 +106,6 @@ int changes_note_rq(Changes *c, const struct changed_rq *now, struct changed_rq 
         return r;
 }
 
-typedef int (*record_callback)(const void *record, void *userdata);
-
-static ssize_t read_more(int fd, char *buffer, size_t size) {
-        for (unsigned i = 0; i < AGAIN_MAX; i++) {
-                ssize_t n = read(fd, buffer, size);
-
-                if (n >= 0)
-                        return n;
-                if (errno != EAGAIN && errno != EINTR)
-                        return -errno;
-        }
-
-        return -EAGAIN;
-}
-
-/* Each opening of the pin is a walk of its own, from the beginning. */
-static int read_iterator(Changes *c, const char *name, size_t record_size, record_callback callback, void *userdata) {
-        _cleanup_close_ int fd = -EBADF;
-        char path[PIN_PATH_MAX];
-        size_t have = 0, n_records = 0;
-        int r;
-
-        r = pins_path(path, c->maps->bpffs, c->maps->generation, false, "links", name);
-        if (r < 0)
-                return r;
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        while (n_records < RECORDS_MAX) {
-                ssize_t n = read_more(fd, c->buffer + have, READ_SIZE - have);
-                size_t used = 0;
-
-                if (n <= 0)
-                        return (int) n;
-                have += (size_t) n;
-                for (; have - used >= record_size; used += record_size, n_records++) {
-                        r = callback(c->buffer + used, userdata);
-                        if (r < 0)
-                                return r;
-                }
-                have -= used;
-                memmove(c->buffer, c->buffer + used, have); /* a part of a record */
-        }
-
-        return -E2BIG;
-}
-
 typedef struct Reading {
         Changes *changes;
         changed_op_callback op; /* NULL: only remember */
@@ -198,11 +142,11 @@ static int on_rq(const void *record, void *userdata) {
 static int read_both(Changes *c, Reading *k) {
         int r;
 
-        r = read_iterator(c, "changed_ops", sizeof(struct changed_op), on_op, k);
-        if (r >= 0)
-                r = read_iterator(c, "changed_rqs", sizeof(struct changed_rq), on_rq, k);
-        if (r < 0)
-                return r;
+        r = iter_read(c->maps, "changed_ops", sizeof(struct changed_op), RECORDS_MAX, on_op, k);
+        if (r == 0)
+                r = iter_read(c->maps, "changed_rqs", sizeof(struct changed_rq), RECORDS_MAX, on_rq, k);
+        if (r != 0)
+                return r > 0 ? -E2BIG : r;
         c->started = true;
 
         return 0;
