@@ -149,10 +149,12 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
                 r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->fold_after_ns, m->config.max_units);
         if (r < 0)
                 log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
-        else if (r > 0)
+        if (r != 0) {
+                /* At once, as the next page of a listing does not do it, and would miss what has moved. */
                 m->refreshed_ns = 0;
-        if (r > 0)
+                (void) manager_refresh(m);
                 (void) changes_forget_gone(m->changes);
+        }
         prefetch_descriptions(m);
 
         (void) sd_event_source_set_time_relative(s, m->housekeeping_us);

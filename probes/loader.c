@@ -177,7 +177,7 @@ int loader_load(const LoaderOptions *options) {
         r = load_once(options);
         if (r <= 0)
                 return r;
-        /* Modules that came meanwhile were told to a loader that runs already: to this one. */
+        /* What modules bring comes in steps, and others may have come meanwhile. */
         again.force = false;
         for (unsigned i = 0; i < MODULE_ROUNDS_MAX; i++) {
                 r = load_once(&again);

@@ -6,6 +6,7 @@ import struct
 import time
 
 import harness
+from bus import Bus
 from harness import check, equal, run, wait_for
 from product import daemon
 from rig import cgroup, ext4, workload
@@ -104,6 +105,32 @@ def test_dirty_ages_become_one(t):
         wait_for(lambda o=owner: o not in keys(d, 'ages', disk), 30, 'dirty age of the run that is gone')
     equal(len([o for o in keys(d, 'ages', disk) if is_folded(o)]), 1, 'elements of the unit')
     wait_for(lambda: dirty_ages(d, group.unit, disk) == [(6, 6 * 10**9, 3 * 10**9)], 5, 'dirty ages of all runs')
+
+
+def test_listing_while_moving(t):
+    """What moves between two pages of a listing is not missing in the second one."""
+    d, disk = t.enter(daemon(t, env=HURRY)), t.enter(ext4())
+    bus = Bus(d.socket)
+    t.defer(bus.close)
+    units, owners = {}, set()
+    for n in range(6):
+        unit, owner = run_of(f'{n}.service', disk, 3)
+        units[unit] = 3
+        owners.add(owner)
+
+    def page(cursor, limit):
+        rows, cursor = bus.call('List', 'asasastu', [], ['fsync'], ['total'], cursor, limit)
+        return [r for r in rows if r['device'] == disk.device], cursor
+
+    time.sleep(0.15)  # answers are up to 0.1 s old
+    first, cursor = page(0, 1)
+    check(cursor != 0, 'all rows in one page')
+    check(owners & set(keys(d, 'ops', disk)), 'too slow: moved already')
+    wait_for(lambda: not owners & set(keys(d, 'ops', disk)), 30, 'everything moved')
+    rest, cursor = page(cursor, 1000)
+    equal(cursor, 0, 'cursor after the last page')
+    got = {r['unit']: r['count'] for r in first + rest}
+    equal({u: got.get(u) for u in units}, units, 'fsyncs by unit')
 
 
 def test_killed_while_moving(t):

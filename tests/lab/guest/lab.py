@@ -156,7 +156,7 @@ def restart_iolatd():
 
 
 def journal_of_iolatd():
-    r = run('journalctl', '--no-pager', '-q', '-b', '-n', '20', '-u', 'iolatd', '-u', 'iolat-probes', check=False)
+    r = run('journalctl', '--no-pager', '-q', '-b', '-n', '20', '-u', 'iolatd', '-u', 'iolat-probes*', check=False)
     return f'--- iolatd ---\n{r.stdout}{health()}\n---'
 
 

@@ -60,7 +60,7 @@ class Rig(lab.Rig):
             except AssertionError as e:
                 self.seconds[kind] = None
                 diagnose(str(e))
-                diagnose(run('systemctl', 'status', '--no-pager', 'iolat-probes', check=False).stdout)
+                diagnose(run('systemctl', 'status', '--no-pager', 'iolat-probes*', check=False).stdout)
                 run('systemctl', 'start', 'iolat-probes.service', check=False)
         layers = self.mount_points['ext4'] / 'layers'
         self.mount_points['overlay'] = t.enter(measure.overlay(layers))
