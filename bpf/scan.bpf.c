@@ -81,7 +81,7 @@ static inline u32 scan_derived_phase(struct stall *st, struct task_op *t, u64 *s
         completed = mapping_completed(t->mapping);
         if (t->opener != OPENER_SYNC || t->writepages_ns > max_u64(completed, t->start_ns))
                 return PHASE_DATA;
-        tx = scan_commit(t, &dev);
+        tx = bpf_core_type_exists(struct ext4_inode_info) ? scan_commit(t, &dev) : NULL; /* else ext4 is not loaded */
         if (!tx)
                 return PHASE_DATA;
         *since = max_u64(max_u64(tx->start_ns, completed), max_u64(t->writepages_ns, t->start_ns));

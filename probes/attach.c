@@ -25,12 +25,11 @@ static struct bpf_link *attach_iter(Generation *g, struct bpf_program *prog, con
         return bpf_program__attach_iter(prog, &opts);
 }
 
-int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *suffix) {
-        char path[PIN_PATH_MAX], name[PROGRAM_NAME_MAX];
+int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *name) {
+        char path[PIN_PATH_MAX];
         struct bpf_link *link;
         int r;
 
-        snprintf(name, sizeof(name), "%s%s", bpf_program__name(prog), suffix);
         r = pins_path(path, g->bpffs, g->number, !g->extends, "progs", name);
         if (r < 0)
                 return r;
@@ -53,18 +52,19 @@ int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def,
         return r;
 }
 
-int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *def, const char *suffix) {
-        struct bpf_program *prog;
+int attach_probe(Generation *g, struct iolat_bpf *skel, const ProbeDef *def, const ProbeDef *named,
+                 const char *suffix) {
+        char name[PROGRAM_NAME_MAX];
         int r;
 
         /* The end first: it does nothing without a beginning, while a beginning without an end would be a loss. */
         if (def->exit_program) {
-                prog = bpf_object__find_program_by_name(skel->obj, def->exit_program);
-                r = attach_and_pin(g, prog, def, suffix);
+                snprintf(name, sizeof(name), "%s%s", named->exit_program, suffix);
+                r = attach_and_pin(g, bpf_object__find_program_by_name(skel->obj, def->exit_program), def, name);
                 if (r < 0)
                         return r;
         }
-        prog = bpf_object__find_program_by_name(skel->obj, def->program);
+        snprintf(name, sizeof(name), "%s%s", named->program, suffix);
 
-        return attach_and_pin(g, prog, def, suffix);
+        return attach_and_pin(g, bpf_object__find_program_by_name(skel->obj, def->program), def, name);
 }

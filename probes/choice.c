@@ -38,6 +38,10 @@ static const char *const admission_functions[] = {
 /* What the programs know of modules beside the functions that they attach to. */
 static const char *const module_symbols[] = { "btrfs_bioset", "crypt_endio" };
 
+/* Modules with tracepoints of the table, where they are modules: all but the smallest kernels for guests of Debian, and
+ * RHEL's. */
+static const char *const tracepoint_modules[] = { "jbd2", "ext4" };
+
 struct Choice {
         bool may_function, may_tracepoint, may_fentry; /* by the tier that was asked for */
         bool no_fentry;                                /* the kernel refuses all of them */
@@ -45,9 +49,11 @@ struct Choice {
         enum tier tier;
         unsigned options; /* OPTION_* */
         struct btf *btf;
+        struct btf *module_btf[ELEMENTSOF(tracepoint_modules)]; /* NULL if not loaded, or no module */
         Symbol symbols[SYMBOLS_MAX];
         size_t n_symbols;
         bool refused[DEFS_MAX]; /* by index in probe_table */
+        bool no_twin[DEFS_MAX]; /* the same, in a further set */
         bool chosen[DEFS_MAX];
         struct probe_info info[PROBE_SLOTS];
         uint64_t root_cgroup_id;
@@ -73,6 +79,8 @@ int choice_new(Choice **ret, const char *tier, unsigned wanted_options) {
 Choice *choice_free(Choice *c) {
         if (!c)
                 return NULL;
+        for (size_t i = 0; i < ELEMENTSOF(c->module_btf); i++)
+                btf__free(c->module_btf[i]);
         btf__free(c->btf);
         free(c);
 
@@ -96,6 +104,16 @@ static void want_data(Choice *c, const char *name) {
         c->symbols[c->n_symbols - 1].data = true;
 }
 
+static void read_modules(Choice *c) {
+        for (size_t i = 0; i < ELEMENTSOF(tracepoint_modules); i++) {
+                int r = kernel_btf_of_module(tracepoint_modules[i], c->btf, c->module_btf + i);
+
+                if (r < 0 && r != -ENOENT)
+                        log_debug_errno(r, "Cannot read the BTF of module %s, doing without its tracepoints: %m",
+                                        tracepoint_modules[i]);
+        }
+}
+
 int choice_read_kernel(Choice *c) {
         _cleanup_free_ char *root = NULL;
         struct stat st;
@@ -105,6 +123,7 @@ int choice_read_kernel(Choice *c) {
         c->btf = btf__load_vmlinux_btf();
         if (!c->btf)
                 return -errno;
+        read_modules(c);
 
         for (size_t i = 0; i < probe_table_size; i++)
                 if (kind_is_function(probe_table[i].kind))
@@ -130,12 +149,22 @@ static void set_reason(Choice *c, enum probe probe, const char *reason) {
                 snprintf(c->info[probe].reason, sizeof(c->info[probe].reason), "%s", reason);
 }
 
+static int tracepoint_args(const Choice *c, const char *name) {
+        int n = kernel_btf_tracepoint_args(c->btf, name);
+
+        for (size_t i = 0; i < ELEMENTSOF(c->module_btf) && n == -ENOENT; i++)
+                if (c->module_btf[i])
+                        n = kernel_btf_tracepoint_args(c->module_btf[i], name);
+
+        return n;
+}
+
 /* Why the tracepoint does not do; NULL if it does. */
 static const char *unfit_tracepoint(Choice *c, const ProbeDef *def, char buf[static REASON_LEN]) {
-        int n = kernel_btf_tracepoint_args(c->btf, def->target);
+        int n = tracepoint_args(c, def->target);
 
         if (n < 0)
-                snprintf(buf, REASON_LEN, "this kernel has no tracepoint %s", def->target);
+                snprintf(buf, REASON_LEN, "this kernel has no tracepoint %s now", def->target);
         else if (def->n_args != 0 && (unsigned) n != def->n_args)
                 snprintf(buf, REASON_LEN, "tracepoint %s has %d arguments", def->target, n);
         else
@@ -256,6 +285,12 @@ static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation
         set_admission(c, skel);
 }
 
+static void autoload(struct iolat_bpf *skel, const ProbeDef *def) {
+        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), true);
+        if (def->exit_program)
+                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), true);
+}
+
 int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation) {
         struct bpf_program *prog;
 
@@ -274,11 +309,8 @@ int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation) {
         for (size_t i = 0; i < probe_table_size; i++) {
                 const ProbeDef *def = probe_table + i;
 
-                if (!c->chosen[i])
-                        continue;
-                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), true);
-                if (def->exit_program)
-                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), true);
+                if (c->chosen[i])
+                        autoload(skel, def);
         }
         bpf_program__set_autoload(skel->progs.handle_stats_stub, c->info[PROBE_HANDLE_STATS].attached);
         set_constants(c, skel, generation);
@@ -322,6 +354,9 @@ unsigned choice_modules(const Choice *c) {
                 if (s && s->found)
                         mask |= 1U << i;
         }
+        for (size_t i = 0; i < ELEMENTSOF(c->module_btf); i++)
+                if (c->module_btf[i])
+                        mask |= 1U << (ELEMENTSOF(module_symbols) + i);
 
         return mask;
 }
@@ -341,11 +376,8 @@ void choice_only_new(Choice *c, struct iolat_bpf *skel, const struct probe_info 
                 const ProbeDef *def = probe_table + i;
 
                 c->chosen[i] = c->chosen[i] && choice_finds_more(c, def->probe, present + def->probe);
-                if (!c->chosen[i])
-                        continue;
-                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), true);
-                if (def->exit_program)
-                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), true);
+                if (c->chosen[i])
+                        autoload(skel, def);
         }
 }
 
@@ -360,25 +392,54 @@ bool choice_needs_twins(const Choice *c) {
                 secure_getenv("IOLAT_TEST_TWINS");
 }
 
-bool choice_has_twin(const ProbeDef *def) {
-        return def->probe != PROBE_HANDLE_STATS && def->probe != PROBE_HANDLE_INODE &&
-                (def->kind == ATTACH_TP_BTF || def->kind == ATTACH_FENTRY);
+const ProbeDef *choice_twin(const Choice *c, size_t index, unsigned n) {
+        const ProbeDef *def = probe_table + index;
+
+        /* Not worth it, or not possible: a plain counter cannot tell that it has seen an event before, and an owner of
+         * some journal blocks is no great loss. */
+        if (!c->chosen[index] || def->probe == PROBE_HANDLE_STATS || def->probe == PROBE_HANDLE_INODE ||
+            def->probe == PROBE_F_JOURNAL_RESTART)
+                return NULL;
+        /* Programs at ftrace and at kprobes are skipped while the CPU is in the middle of another one, or of a system
+         * call of a process that reads a map (kernel/trace/bpf_trace.c:kprobe_multi_link_prog_run(), bpf_prog_active),
+         * those at trampolines are not. */
+        if (def->kind == ATTACH_KPROBE_MULTI)
+                def = n == 1 && c->may_fentry && !c->no_fentry ? probe_def_find(def->probe, ATTACH_FENTRY) : NULL;
+        else if (def->kind != ATTACH_TP_BTF && def->kind != ATTACH_FENTRY)
+                def = NULL;
+
+        return def && !c->no_twin[def - probe_table] ? def : NULL;
 }
 
-void choice_make_twin(struct iolat_bpf *skel, unsigned n) {
+void choice_make_twin(const Choice *c, struct iolat_bpf *skel, unsigned n) {
+        struct bpf_program *prog;
+
         _Static_assert((CHOICE_TWINS + 1) * GENERATION_BITS <= 32, "bits for all of them");
         skel->rodata->is_twin = true;
         skel->rodata->program_bit <<= GENERATION_BITS * n;
+        bpf_object__for_each_program(prog, skel->obj)
+                bpf_program__set_autoload(prog, false);
+        for (size_t i = 0; i < probe_table_size; i++) {
+                const ProbeDef *twin = choice_twin(c, i, n);
+
+                if (twin)
+                        autoload(skel, twin);
+        }
+}
+
+bool choice_refuse_twin(Choice *c, const char *program) {
         for (size_t i = 0; i < probe_table_size; i++) {
                 const ProbeDef *def = probe_table + i;
 
-                if (choice_has_twin(def))
+                if (!streq(def->program, program) && !(def->exit_program && streq(def->exit_program, program)))
                         continue;
-                bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->program), false);
-                if (def->exit_program)
-                        bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, def->exit_program), false);
+                if (c->no_twin[i])
+                        return false;
+                c->no_twin[i] = true;
+                return true;
         }
-        bpf_program__set_autoload(skel->progs.handle_stats_stub, false);
+
+        return false;
 }
 
 const char *choice_tier_reason(const Choice *c) {

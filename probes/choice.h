@@ -28,12 +28,14 @@ int choice_apply(Choice *c, struct iolat_bpf *skel, unsigned generation);
 /* Whether this kernel skips events, so that each program has to be there twice. */
 bool choice_needs_twins(const Choice *c);
 
-/* Whether the probe is worth it, and can be there twice: a plain counter cannot tell that it has seen an event before,
- * and an owner of some journal blocks is no great loss. */
-bool choice_has_twin(const ProbeDef *def);
+/* What of the n-th further set (1 to CHOICE_TWINS) belongs to this element of probe_table; NULL if nothing does. */
+const ProbeDef *choice_twin(const Choice *c, size_t index, unsigned n);
 
-/* Makes the n-th further set (1 to CHOICE_TWINS) out of an object that choice_apply() has prepared. */
-void choice_make_twin(struct iolat_bpf *skel, unsigned n);
+/* Makes that set out of an object that choice_apply() has prepared. */
+void choice_make_twin(const Choice *c, struct iolat_bpf *skel, unsigned n);
+
+/* The kernel did not take that program of a further set: leaves it out from now on. Returns false if that is no use. */
+bool choice_refuse_twin(Choice *c, const char *program);
 
 /* The kernel did not take the program, with that error: leaves it out from now on, and the rest of its candidate.
  * Returns false if that is no use, because it is unknown or nothing would be taken. */

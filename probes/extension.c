@@ -35,7 +35,7 @@ int generation_extend(Generation *g) {
 
                 if (!choice_has(g->choice, i))
                         continue;
-                r = attach_probe(g, g->skel, def, "");
+                r = attach_probe(g, g->skel, def, def, "");
                 if (r < 0) {
                         info.attached = ATTACH_NONE;
                         snprintf(info.reason, sizeof(info.reason), "cannot attach to %s: %s", def->target,
@@ -46,6 +46,7 @@ int generation_extend(Generation *g) {
                 if (bpf_map_update_elem(bpf_map__fd(g->skel->maps.probe_infos), &key, &info, BPF_ANY) < 0)
                         return -errno;
         }
+        generation_attach_twins(g);
         r = tell_daemon(g);
 
         return r < 0 ? r : (int) n;

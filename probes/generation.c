@@ -219,7 +219,7 @@ static int attach_handle_stats(Generation *g, const ProbeDef *def) {
                         return r;
         }
 
-        return attach_and_pin(g, g->skel->progs.handle_stats_stub, def, "");
+        return attach_and_pin(g, g->skel->progs.handle_stats_stub, def, STUB);
 }
 
 /* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */
@@ -234,7 +234,7 @@ static int attach_programs(Generation *g) {
                 if (!choice_has(g->choice, i))
                         continue;
                 r = def->probe == PROBE_HANDLE_STATS ? attach_handle_stats(g, def) :
-                                                        attach_probe(g, g->skel, def, "");
+                                                        attach_probe(g, g->skel, def, def, "");
                 if (r >= 0) {
                         n_attached++;
                         continue;
@@ -248,7 +248,7 @@ static int attach_programs(Generation *g) {
         return n_attached > 0 ? 0 : -EOPNOTSUPP;
 }
 
-static int load_twin(Generation *g, unsigned n) {
+static int try_twin(Generation *g, unsigned n) {
         struct iolat_bpf *twin;
         struct bpf_map *map;
         int r;
@@ -260,7 +260,9 @@ static int load_twin(Generation *g, unsigned n) {
         r = choice_apply(g->choice, twin, g->number);
         if (r < 0)
                 return r;
-        choice_make_twin(twin, n + 1);
+        if (g->extends)
+                choice_only_new(g->choice, twin, g->infos);
+        choice_make_twin(g->choice, twin, n + 1);
         bpf_object__for_each_map(map, twin->obj) {
                 if (bpf_map__is_internal(map))
                         continue;
@@ -273,7 +275,19 @@ static int load_twin(Generation *g, unsigned n) {
         return iolat_bpf__load(twin);
 }
 
-/* Once more all programs that can tell that their work is done already. Going without is better than nothing. */
+static int load_twin(Generation *g, unsigned n) {
+        int r;
+
+        for (unsigned attempt = 0; attempt < LOAD_ATTEMPTS_MAX; attempt++) {
+                refused_program[0] = 0;
+                r = try_twin(g, n);
+                if (r >= 0 || !choice_refuse_twin(g->choice, refused_program))
+                        return r;
+        }
+
+        return -ELOOP;
+}
+
 static void attach_twin(Generation *g, unsigned n) {
         char suffix[16];
         int r;
@@ -285,13 +299,22 @@ static void attach_twin(Generation *g, unsigned n) {
                 return;
         }
         for (size_t i = 0; i < probe_table_size; i++) {
-                if (!choice_has(g->choice, i) || !choice_has_twin(probe_table + i))
+                const ProbeDef *twin = choice_twin(g->choice, i, n + 1);
+
+                if (!twin)
                         continue;
-                r = attach_probe(g, g->twin[n], probe_table + i, suffix);
+                r = attach_probe(g, g->twin[n], twin, probe_table + i, suffix);
                 if (r < 0)
                         log_warning_errno(r, "Cannot attach to %s once more, some events will be missed: %m",
-                                          probe_table[i].target);
+                                          twin->target);
         }
+}
+
+void generation_attach_twins(Generation *g) {
+        if (!choice_needs_twins(g->choice))
+                return;
+        for (unsigned n = 0; n < CHOICE_TWINS; n++)
+                attach_twin(g, n);
 }
 
 static int name_cgroup(uint64_t id, const char *path, void *userdata) {
@@ -383,8 +406,7 @@ int generation_make(Generation *g, int root_fd) {
                 return r;
         if (r < 0)
                 return log_error_errno(r, "No BPF program could be attached.");
-        for (unsigned n = 0; n < CHOICE_TWINS && choice_needs_twins(g->choice); n++)
-                attach_twin(g, n);
+        generation_attach_twins(g);
         name_old_cgroups(g);
         r = write_meta(g);
         if (r >= 0)

@@ -26,6 +26,9 @@ void generation_done(Generation *g);
 /* Opens and loads the object, without what the kernel refuses. Returns 0 or a negative errno, not logged. */
 int generation_load(Generation *g);
 
+/* Attaches the further sets of programs, where the kernel skips events. Going without is better than nothing: logs. */
+void generation_attach_twins(Generation *g);
+
 /* Loads, attaches and pins, and gives the pins their final name. Logs its errors, but for -EAGAIN: something did not
  * attach; once the unfinished pins are removed another try will do without it. */
 int generation_make(Generation *g, int root_fd);

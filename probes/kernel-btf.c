@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel-btf.h"
 
+int kernel_btf_of_module(const char *module, struct btf *base, struct btf **ret) {
+        struct btf *btf;
+        char path[128];
+
+        if (snprintf(path, sizeof(path), "/sys/kernel/btf/%s", module) >= (int) sizeof(path))
+                return -EINVAL;
+        if (access(path, F_OK) < 0)
+                return -errno;
+        btf = btf__parse_split(path, base);
+        if (!btf)
+                return -errno;
+        *ret = btf;
+
+        return 0;
+}
+
 int kernel_btf_tracepoint_args(const struct btf *btf, const char *name) {
         const struct btf_type *t;
         char typedef_name[128];

@@ -31,6 +31,8 @@ image_packages() {
         echo libelf1t64 libaio1t64 libmicrohttpd12t64 ;;
     esac
     case $1 in
+    vm-generic-*)
+        echo udev linux-image-amd64 initramfs-tools zstd ;;
     vm-*)
         echo udev linux-image-cloud-amd64 initramfs-tools zstd ;;
     esac
@@ -94,10 +96,27 @@ image_sources() {
     fi
 }
 
+# In its initrd only what it takes to mount the root directory: an emulated machine is slow to unpack the rest. In a
+# root directory $1, before its kernel is installed.
+# shellcheck disable=SC2016 # mmdebstrap's shell expands it
+INITRD_HOOK='mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"
+    echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"
+    printf "%s\n" virtio_pci virtio_blk btrfs >"$1/usr/share/initramfs-tools/modules.d/lab"'
+
+# The root of the generic kernel is not on ext4, so that its module, too, comes late.
+image_make_fs() {
+    case $1 in
+    vm-generic-*) mkfs.btrfs -q -f -L root --rootdir "$2" "$3" ;;
+    *) mkfs.ext4 -q -F -L root -E lazy_itable_init=0 -d "$2" "$3" ;;
+    esac
+}
+
 image_make() {
-    local env=$1 dir=$2 suite packages
+    local env=$1 dir=$2 suite packages hooks=()
     suite=$(image_suite "$env")
     packages=$(image_packages "$env" | tr ' \n' ',,')
+
+    [[ $env != vm-generic-* ]] || hooks=(--essential-hook="$INITRD_HOOK")
 
     # sid's Release files may be older than they want to be. mmdebstrap makes the tree as root, without namespaces.
     image_sources "$suite" >"$dir/sources"
@@ -105,6 +124,7 @@ image_make() {
                --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "3"' \
                --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
                --dpkgopt='path-exclude=/usr/share/locale/*' \
+               ${hooks:+"${hooks[@]}"} \
                "$suite" "$dir/root" "$dir/sources" || return 1
     image_customize "$dir/root"
 
@@ -112,7 +132,7 @@ image_make() {
         cp "$dir"/root/boot/vmlinuz-* "$dir/vmlinuz"
         cp "$dir"/root/boot/initrd.img-* "$dir/initrd"
         truncate -s 4G "$dir/root.img"
-        mkfs.ext4 -q -F -L root -E lazy_itable_init=0 -d "$dir/root" "$dir/root.img" || return 1
+        image_make_fs "$env" "$dir/root" "$dir/root.img" || return 1
         rm -rf --one-file-system "${dir:?}/root"
     fi
 }
