@@ -469,6 +469,6 @@ struct code_range {
 /* What became of a probe in this generation, by enum probe. Written by the loader. */
 struct probe_info {
         unsigned int attached;  /* enum attach_kind */
-        unsigned int no_symbol; /* because there was no such function, which a module can bring */
+        unsigned int can_come;  /* there is no such function or tracepoint now, but a module can bring it */
         char reason[120];       /* why not */
 };

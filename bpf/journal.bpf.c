@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* jbd2: when each step of a commit began, and whose handles are in the transaction. The commit events come from the
- * journal's own thread; storing a time that is there already changes nothing, so several generations may do so. */
+ * journal's own thread; storing a time that is there already changes nothing, so several generations may do so.
+ *
+ * Pointers that a tracepoint of a module hands over may be NULL, says the verifier since 6.13 (838a10bd2ebf, also in
+ * 6.12.y): they are never, but have to be looked at. */
 
 static inline struct tx *commit_tx(journal_t *journal, transaction_t *transaction, bool create) {
         u64 key = (u64) journal;
@@ -46,8 +49,11 @@ static inline struct tx *commit_tx(journal_t *journal, transaction_t *transactio
 SEC("tp_btf/jbd2_start_commit")
 int BPF_PROG(commit_start, journal_t *journal, transaction_t *transaction) {
         struct task_op *t = task_op_create(bpf_get_current_task_btf());
-        struct tx *tx = commit_tx(journal, transaction, true);
+        struct tx *tx;
 
+        if (!journal || !transaction)
+                return 0;
+        tx = commit_tx(journal, transaction, true);
         hit(PROBE_COMMIT_START);
         if (t) {
                 t->is_journal_thread = true;
@@ -68,7 +74,7 @@ int BPF_PROG(write_superblock, journal_t *journal) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t;
 
-        if (journal->j_task != task)
+        if (!journal || journal->j_task != task)
                 return 0;
         hit(PROBE_WRITE_SUPERBLOCK);
         t = task_op_create(task);
@@ -79,8 +85,11 @@ int BPF_PROG(write_superblock, journal_t *journal) {
 
 SEC("tp_btf/jbd2_commit_locking")
 int BPF_PROG(commit_locking, journal_t *journal, transaction_t *transaction) {
-        struct tx *tx = commit_tx(journal, transaction, false);
+        struct tx *tx;
 
+        if (!journal || !transaction)
+                return 0;
+        tx = commit_tx(journal, transaction, false);
         hit(PROBE_COMMIT_LOCKING);
         SET_ONCE(tx, locking_ns);
         return 0;
@@ -88,8 +97,11 @@ int BPF_PROG(commit_locking, journal_t *journal, transaction_t *transaction) {
 
 SEC("tp_btf/jbd2_commit_flushing")
 int BPF_PROG(commit_flushing, journal_t *journal, transaction_t *transaction) {
-        struct tx *tx = commit_tx(journal, transaction, false);
+        struct tx *tx;
 
+        if (!journal || !transaction)
+                return 0;
+        tx = commit_tx(journal, transaction, false);
         hit(PROBE_COMMIT_FLUSHING);
         SET_ONCE(tx, flushing_ns);
         return 0;
@@ -98,8 +110,11 @@ int BPF_PROG(commit_flushing, journal_t *journal, transaction_t *transaction) {
 SEC("tp_btf/jbd2_commit_logging")
 int BPF_PROG(commit_logging, journal_t *journal, transaction_t *transaction) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
-        struct tx *tx = commit_tx(journal, transaction, false);
+        struct tx *tx;
 
+        if (!journal || !transaction)
+                return 0;
+        tx = commit_tx(journal, transaction, false);
         hit(PROBE_COMMIT_LOGGING);
         SET_ONCE(tx, logging_ns);
         if (t) {
@@ -112,8 +127,11 @@ int BPF_PROG(commit_logging, journal_t *journal, transaction_t *transaction) {
 SEC("tp_btf/jbd2_end_commit")
 int BPF_PROG(commit_end, journal_t *journal, transaction_t *transaction) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
-        struct tx *tx = commit_tx(journal, transaction, false);
+        struct tx *tx;
 
+        if (!journal || !transaction)
+                return 0;
+        tx = commit_tx(journal, transaction, false);
         hit(PROBE_COMMIT_END);
         if (tx && t && !tx->record_ns) {
                 tx->record_ns = t->flush_ns;
@@ -169,7 +187,7 @@ int BPF_PROG(handle_inode, struct inode *inode) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct task_op *t;
 
-        if (!(task->flags & PF_KTHREAD))
+        if (!inode || !(task->flags & PF_KTHREAD))
                 return 0;
         hit(PROBE_HANDLE_INODE);
         t = task_op_create(task);

@@ -37,10 +37,13 @@ static inline void sync_begin(struct task_op *t, struct file *file, bool datasyn
 SEC("tp_btf/ext4_sync_file_enter")
 int BPF_PROG(sync_enter, struct file *file, int datasync) {
         struct task_struct *task = bpf_get_current_task_btf();
-        struct inode *inode = file->f_inode;
         struct task_op *t = task_op_create(task);
         u64 now = bpf_ktime_get_ns();
+        struct inode *inode;
 
+        if (!file || !file->f_inode)
+                return 0;
+        inode = file->f_inode;
         hit(PROBE_SYNC_ENTER);
         if (!t)
                 return 0;
@@ -139,7 +142,7 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret) {
         u64 now;
 
         hit(PROBE_SYNC_EXIT);
-        if (!t || !t->sync_open || t->ino != inode->i_ino || t->key.dev != inode->i_sb->s_dev)
+        if (!inode || !t || !t->sync_open || t->ino != inode->i_ino || t->key.dev != inode->i_sb->s_dev)
                 return 0;
 
         now = bpf_ktime_get_ns();
@@ -156,7 +159,7 @@ int BPF_PROG(writepages_result, struct inode *inode) {
         struct task_op *t = task_op_get(bpf_get_current_task_btf());
 
         hit(PROBE_WRITEPAGES_RESULT);
-        if (t && t->sync_open && t->ino == inode->i_ino && t->key.dev == inode->i_sb->s_dev)
+        if (inode && t && t->sync_open && t->ino == inode->i_ino && t->key.dev == inode->i_sb->s_dev)
                 t->writepages_ns = bpf_ktime_get_ns();
 
         return 0;

@@ -160,8 +160,10 @@ bool query_degraded(Manager *m) {
         for (size_t i = 0; i < probe_table_size; i++) {
                 struct probe_info info;
 
+                /* What a filesystem that is not in use would bring is not missing. */
                 if (probe_table[i].need != OPTIONAL && (probe_table[i].tiers & (1 << m->sources.tier)) &&
-                    read_probe_info(m, probe_table[i].probe, &info) && !info.attached)
+                    read_probe_info(m, probe_table[i].probe, &info) && !info.attached &&
+                    !(probe_table[i].kind == ATTACH_TP_BTF && info.can_come))
                         return true;
         }
 

@@ -173,6 +173,15 @@ static const char *unfit_tracepoint(Choice *c, const ProbeDef *def, char buf[sta
         return buf;
 }
 
+/* That there is no such tracepoint may be because its module is not there. */
+static bool is_of_module(const char *tracepoint) {
+        for (size_t i = 0; i < ELEMENTSOF(tracepoint_modules); i++)
+                if (startswith(tracepoint, tracepoint_modules[i]))
+                        return true;
+
+        return false;
+}
+
 static bool has_symbol(const Choice *c, const ProbeDef *def) {
         const Symbol *s = symbols_find(c->symbols, c->n_symbols, def->target);
 
@@ -196,6 +205,13 @@ static const char *unfit_function(Choice *c, const ProbeDef *def, char buf[stati
                 return "this kernel has no kprobes";
 
         return NULL;
+}
+
+static bool can_come(const Choice *c, const ProbeDef *def) {
+        if (def->kind == ATTACH_TP_BTF)
+                return is_of_module(def->target) && tracepoint_args(c, def->target) < 0;
+
+        return kind_is_function(def->kind) && !has_symbol(c, def);
 }
 
 static void choose(Choice *c, enum tier tier) {
@@ -224,7 +240,7 @@ static void choose(Choice *c, enum tier tier) {
                                                       NULL;
                 if (unfit) {
                         set_reason(c, def->probe, unfit);
-                        c->info[def->probe].no_symbol = kind_is_function(def->kind) && !has_symbol(c, def);
+                        c->info[def->probe].can_come = can_come(c, def);
                         continue;
                 }
                 c->chosen[i] = done[def->probe] = true;
@@ -364,7 +380,7 @@ unsigned choice_modules(const Choice *c) {
 bool choice_finds_more(const Choice *c, enum probe probe, const struct probe_info *present) {
         const ProbeDef *def = probe_def_find(probe, ATTACH_FENTRY);
 
-        return def && !present->attached && present->no_symbol && has_symbol(c, def);
+        return def && !present->attached && present->can_come && has_symbol(c, def);
 }
 
 void choice_only_new(Choice *c, struct iolat_bpf *skel, const struct probe_info *present) {

@@ -11,6 +11,7 @@
 #include "cgroup-tree.h"
 #include "generation.h"
 #include "log.h"
+#include "map-cache.h"
 #include "pins.h"
 #include "probe-table.h"
 
@@ -395,6 +396,9 @@ int generation_make(Generation *g, int root_fd) {
         r = generation_load(g);
         if (r < 0)
                 return log_load_error(r);
+
+        if (!g->share_maps)
+                map_caches_fill(g->skel->obj);
 
         r = pins_begin(root_fd, g->number);
         if (r >= 0)

@@ -109,7 +109,7 @@ MAKE = {
     'xfs': lambda node: run('mkfs.xfs', '-q', '-f', node),
     'btrfs': lambda node: run('mkfs.btrfs', '-q', '-f', '-m', 'single', node),
 }
-MODULES = {'xfs': 'xfs-sync', 'btrfs': 'btrfs-sync'}
+MODULES = {'ext4': 'ext4-sync', 'ext4 fast_commit': 'ext4-fast-commit', 'xfs': 'xfs-sync', 'btrfs': 'btrfs-sync'}
 
 
 @contextlib.contextmanager
