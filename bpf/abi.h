@@ -8,7 +8,7 @@
 
 #include "bucket.h"
 
-#define IOLAT_ABI 3
+#define IOLAT_ABI 4
 
 enum op {
         OP_FSYNC,
@@ -309,6 +309,12 @@ struct handle_value {
         unsigned long long dirtied_blocks;
         unsigned long long late_ns;    /* handles were open that long after the commit wanted to begin */
         unsigned long long ordered_ns; /* the commit waited that long for ordered data of its files */
+};
+
+/* Several tasks of an owner have a slot each. */
+struct handle_slot {
+        struct handle_key key; /* tid 0, dev 0: none */
+        struct handle_value value;
 };
 
 /* Time that an owner waited for a transaction's commit, by step, until the daemon has blamed it on somebody. The time

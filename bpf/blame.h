@@ -59,12 +59,37 @@ static inline u64 rwsem_owner(void *lock) {
         return task && !(owner & 1) ? task_owner(task) : 0;
 }
 
-static inline struct handle_value *handle_get(struct handle_key *key) {
-        struct handle_value first = {}, *v = bpf_map_lookup_elem(&handles, key);
+static inline struct handle_slot *handle_slot_at(u32 i) {
+        return bpf_map_lookup_elem(&handles, &i);
+}
 
-        if (v)
-                return v;
-        bpf_map_update_elem(&handles, key, &first, BPF_NOEXIST);
+/* Where this task notes what its owner does in that transaction; started: see struct handle_value. */
+static inline struct handle_value *handle_get(struct task_op *t, struct handle_key *key, transaction_t *transaction) {
+        u32 i = t->handle_slot, zero = 0;
+        struct handle_slot *s;
+        u64 *head;
 
-        return bpf_map_lookup_elem(&handles, key);
+        if (i > 0) {
+                s = handle_slot_at(i - 1);
+                if (s && s->key.tid == key->tid && s->key.dev == key->dev && s->key.owner == key->owner)
+                        return &s->value;
+        }
+        head = bpf_map_lookup_elem(&handle_head, &zero);
+        if (!head)
+                return NULL;
+        i = __sync_fetch_and_add(head, 1) & (HANDLES_MAX - 1);
+        s = handle_slot_at(i);
+        if (!s)
+                return NULL;
+        s->key.dev = 0;
+        barrier();
+        __builtin_memset(&s->value, 0, sizeof(s->value));
+        s->value.started = transaction ? BPF_CORE_READ(transaction, t_start) : 0;
+        s->key.tid = key->tid;
+        s->key.owner = key->owner;
+        barrier();
+        s->key.dev = key->dev;
+        t->handle_slot = i + 1;
+
+        return &s->value;
 }

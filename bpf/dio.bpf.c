@@ -5,18 +5,28 @@
 /* Between having got the lock and beginning direct I/O in the same call. */
 enum { LOCK_TO_DIO_MAX_NS = 10 * 1000 * 1000 };
 
-static inline bool dio_fill(struct op_key *key, struct kiocb *iocb, struct iov_iter *iter, struct inode *inode) {
-        int flags = BPF_CORE_READ(iocb, ki_flags);
+/* What its arguments say of a direct I/O, read in the way that the program can. */
+struct dio_args {
+        u64 kiocb;
+        u64 inode;
+        u64 ino;
+        u64 dentry;
+        u32 dev;
+        int flags;
+        bool async;
+        bool write;
+};
 
-        key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-        key->async = BPF_CORE_READ(iocb, ki_complete) != NULL;
+static inline void dio_fill(struct op_key *key, struct dio_args *a) {
+        key->dev = a->dev;
+        key->async = a->async;
         key->pad = 0;
         key->origin = ORIGIN_SELF;
         key->owner = OWNER_KERNEL;
-        if (!BPF_CORE_READ(iter, data_source))
+        if (!a->write)
                 key->op = OP_DREAD;
         else
-                key->op = flags & (IOCB_DSYNC | IOCB_SYNC) ? OP_SYNCWRITE : OP_DWRITE;
+                key->op = a->flags & (IOCB_DSYNC | IOCB_SYNC) ? OP_SYNCWRITE : OP_DWRITE;
 
         switch (worker_kind(bpf_get_current_task_btf())) {
         case WORKER_NONE:
@@ -28,8 +38,6 @@ static inline bool dio_fill(struct op_key *key, struct kiocb *iocb, struct iov_i
         default:
                 break;
         }
-
-        return flags & IOCB_NOWAIT;
 }
 
 static inline void dio_remember(struct task_op *t, u64 kiocb, u64 start, bool nowait) {
@@ -53,12 +61,11 @@ static inline void dio_remember(struct task_op *t, u64 kiocb, u64 start, bool no
         }
 }
 
-static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
+static inline void dio_open(struct dio_args *a) {
         struct task_struct *task = bpf_get_current_task_btf();
-        struct inode *inode = BPF_CORE_READ(iocb, ki_filp, f_inode);
-        u64 now = bpf_ktime_get_ns(), start = now, id = (u64) iocb;
+        u64 now = bpf_ktime_get_ns(), start = now, id = a->kiocb;
         struct task_op *t = task_op_create(task);
-        bool nowait;
+        bool nowait = a->flags & IOCB_NOWAIT;
 
         hit(PROBE_DIO_BEGIN);
         if (!t || !op_must_open(t, OPENER_DIO, id))
@@ -67,12 +74,12 @@ static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
         /* A begin without completion is no loss: the call may have failed, or fallen back to the page cache. */
         op_open(t, OPENER_DIO, now);
         t->identity = id;
-        t->ino = BPF_CORE_READ(inode, i_ino);
-        t->dentry = (u64) BPF_CORE_READ(iocb, ki_filp, f_path.dentry);
+        t->ino = a->ino;
+        t->dentry = a->dentry;
         t->run_delay_ns = task->sched_info.run_delay;
-        nowait = dio_fill(&t->key, iocb, iter, inode);
+        dio_fill(&t->key, a);
         /* The filesystem takes the inode's lock before it comes here. */
-        if (t->lock_inode == (u64) inode && t->lock_end_ns && now - t->lock_end_ns < LOCK_TO_DIO_MAX_NS) {
+        if (t->lock_inode == a->inode && t->lock_end_ns && now - t->lock_end_ns < LOCK_TO_DIO_MAX_NS) {
                 start = t->lock_start_ns;
                 t->start_ns = start;
                 add_wait(t, start, t->lock_end_ns, 0, PHASE_LOCK);
@@ -90,7 +97,20 @@ static inline void dio_open(struct kiocb *iocb, struct iov_iter *iter) {
 
 SEC("tp_btf/iomap_dio_rw_begin")
 int BPF_PROG(dio_begin, struct kiocb *iocb, struct iov_iter *iter) {
-        dio_open(iocb, iter);
+        struct file *file = iocb->ki_filp;
+        struct inode *inode = file->f_inode;
+        struct dio_args a = {
+                .kiocb = (u64) iocb,
+                .inode = (u64) inode,
+                .ino = inode->i_ino,
+                .dentry = (u64) file->f_path.dentry,
+                .dev = inode->i_sb->s_dev,
+                .flags = iocb->ki_flags,
+                .async = iocb->ki_complete != NULL,
+                .write = iter->data_source,
+        };
+
+        dio_open(&a);
         return 0;
 }
 
@@ -205,7 +225,22 @@ int BPF_PROG(dio_complete, struct kiocb *iocb, int error, long ret) {
 
 SEC("kprobe/iomap_dio_rw")
 int kp_iomap_dio_rw(struct pt_regs *ctx) {
-        dio_open((struct kiocb *) PT_REGS_PARM1(ctx), (struct iov_iter *) PT_REGS_PARM2(ctx));
+        struct kiocb *iocb = (struct kiocb *) PT_REGS_PARM1(ctx);
+        struct iov_iter *iter = (struct iov_iter *) PT_REGS_PARM2(ctx);
+        struct file *file = BPF_CORE_READ(iocb, ki_filp);
+        struct inode *inode = BPF_CORE_READ(file, f_inode);
+        struct dio_args a = {
+                .kiocb = (u64) iocb,
+                .inode = (u64) inode,
+                .ino = BPF_CORE_READ(inode, i_ino),
+                .dentry = (u64) BPF_CORE_READ(file, f_path.dentry),
+                .dev = BPF_CORE_READ(inode, i_sb, s_dev),
+                .flags = BPF_CORE_READ(iocb, ki_flags),
+                .async = BPF_CORE_READ(iocb, ki_complete) != NULL,
+                .write = BPF_CORE_READ(iter, data_source),
+        };
+
+        dio_open(&a);
         return 0;
 }
 

@@ -196,25 +196,8 @@ int BPF_PROG(handle_inode, struct inode *inode) {
         return 0;
 }
 
-/* A file system that was made anew begins with the same numbers, and the map does not forget in time. */
-static inline void handle_begin(struct handle_value *v, struct task_struct *task) {
-        struct jbd2_journal_handle *handle = (void *) task->journal_info;
-        u64 started = BPF_CORE_READ(handle, h_transaction, t_start);
-
-        if (v->started == started)
-                return;
-        v->handles = 0;
-        v->requested_blocks = 0;
-        v->dirtied_blocks = 0;
-        v->late_ns = 0;
-        v->ordered_ns = 0;
-        v->started = started;
-}
-
 /* The handle is the last thing, or one of them, that a commit waits for: since when. */
-static inline u64 commit_waits_since(struct task_struct *task) {
-        struct jbd2_journal_handle *handle = (void *) task->journal_info;
-        transaction_t *transaction = BPF_CORE_READ(handle, h_transaction);
+static inline u64 commit_waits_since(transaction_t *transaction) {
         struct journal_value *j;
         struct tx *tx;
         u64 key;
@@ -233,13 +216,15 @@ static inline u64 commit_waits_since(struct task_struct *task) {
 }
 
 /* The task's handle leaves its transaction. */
-static inline void handle_done(struct task_struct *task, struct handle_key *key, int requested, int dirtied) {
-        u64 since = commit_waits_since(task), now;
-        struct handle_value *v = handle_get(key);
+static inline void handle_done(struct task_struct *task, struct task_op *t, struct handle_key *key, int requested,
+                               int dirtied) {
+        struct jbd2_journal_handle *handle = (void *) task->journal_info;
+        transaction_t *transaction = BPF_CORE_READ(handle, h_transaction);
+        u64 since = commit_waits_since(transaction), now;
+        struct handle_value *v = t ? handle_get(t, key, transaction) : NULL;
 
         if (!v)
                 return;
-        handle_begin(v, task);
         __sync_fetch_and_add(&v->handles, 1);
         if (requested > 0)
                 __sync_fetch_and_add(&v->requested_blocks, requested);
@@ -257,18 +242,17 @@ int BPF_PROG(handle_stats, u32 dev, u32 tid, unsigned int type, unsigned int lin
              int requested, int dirtied) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct handle_key key = { .dev = dev, .tid = tid, .owner = OWNER_KERNEL };
-        struct task_op *t;
+        struct task_op *t = task_op_create(task);
 
         hit(PROBE_HANDLE_STATS);
         if (task->flags & PF_KTHREAD) {
-                t = task_op_get(task);
                 if (t) {
                         key.owner = t->handle_owner;
                         t->handle_owner = OWNER_KERNEL;
                 }
         } else
                 key.owner = bpf_get_current_cgroup_id();
-        handle_done(task, &key, requested, dirtied);
+        handle_done(task, t, &key, requested, dirtied);
 
         return 0;
 }

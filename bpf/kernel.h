@@ -424,6 +424,7 @@ typedef struct transaction_s transaction_t;
 struct jbd2_journal_handle {
         transaction_t *h_transaction;
         int h_requested_credits;
+        int h_ref;
 };
 
 struct jbd2_inode {

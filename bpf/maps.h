@@ -13,7 +13,7 @@ enum {
         HELD_BIOS_MAX = 65536,
         HELD_OPS_MAX = 16384,
         JOURNALS_MAX = 1024,
-        HANDLES_MAX = 8192,
+        HANDLES_MAX = 16384, /* a power of two */
         WAITS_MAX = 8192,
         BLAMES_MAX = 4096,
         AGES_MAX = 8192,
@@ -55,19 +55,27 @@ struct {
         __type(value, struct cgroup_name);
 } names SEC(".maps");
 
-/* Old transactions fall out of it by themselves. */
+/* A ring, in which each task remembers its own place: an element for each transaction made and removed in a hash cost as
+ * much as all the rest of an fsync. handle_head is the next place. */
 struct {
-        __uint(type, BPF_MAP_TYPE_LRU_HASH);
+        __uint(type, BPF_MAP_TYPE_ARRAY);
         __uint(max_entries, HANDLES_MAX);
-        __type(key, struct handle_key);
-        __type(value, struct handle_value);
+        __type(key, u32);
+        __type(value, struct handle_slot);
 } handles SEC(".maps");
 
-/* Both are taken out by the daemon, every second. */
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, u64);
+} handle_head SEC(".maps");
+
+/* Both are taken out by the daemon, every second. Elements of waits come and go with the transactions: having them all
+ * ready is cheaper. */
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
         __uint(max_entries, WAITS_MAX);
-        __uint(map_flags, BPF_F_NO_PREALLOC);
         __type(key, struct wait_key);
         __type(value, struct wait_value);
 } waits SEC(".maps");
@@ -214,6 +222,7 @@ struct task_op {
         u32 wait_dev;
         u64 ordered_ns;   /* journal's thread: waits for one file's ordered data from here */
         u64 handle_owner; /* of the kworker's next journal handle */
+        u32 handle_slot;  /* 1 + place in the ring of handles that the task has added to last */
         struct frame frame[FRAMES_MAX];
         struct interval interval[INTERVALS_MAX];
 };

@@ -265,7 +265,6 @@ static inline void op_close(struct task_op *t, struct task_struct *task, u64 now
                 .pid = task->tgid,
                 .thread = task->pid,
         };
-        char comm[COMM_LEN];
 
         if (now < t->start_ns) {
                 lost(LOSS_NEGATIVE_TIME);
@@ -274,8 +273,6 @@ static inline void op_close(struct task_op *t, struct task_struct *task, u64 now
         }
         op_split(t, t->start_ns, now, outside);
         t->phase_ns[PHASE_RUNQUEUE] = task->sched_info.run_delay - t->run_delay_ns;
-        bpf_get_current_comm(comm, sizeof(comm));
-        f.comm = comm;
         count_op(&f, now);
         op_forget(t);
 }

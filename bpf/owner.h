@@ -124,6 +124,17 @@ static inline struct page *bio_first_page(struct bio *bio) {
         return page;
 }
 
+/* The same of a bio that the verifier knows to be one: plain loads cost a tenth of what those by a helper do. */
+static inline struct page *known_bio_first_page(struct bio *bio) {
+        if (bio->bi_iter.bi_size == 0)
+                return NULL;
+        if (bio->bi_iter.bi_idx > 0)
+                return bio_first_page(bio);
+
+        /* by the helper, which makes it a number, for calculating with its address */
+        return BPF_CORE_READ(bio->bi_io_vec, bv_page);
+}
+
 struct found_owner {
         u64 owner;
         u8 owned_by;
@@ -167,8 +178,14 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
                         }
         }
 
-        bio = bio ? bio_behind_crypt(bio) : NULL;
-        page = bio ? bio_first_page(bio) : NULL;
+        if (!bio)
+                return;
+        if (bpf_core_type_exists(struct dm_crypt_io) && &crypt_endio &&
+            (bio->bi_end_io == &crypt_endio || bio->bi_end_io == &bio_chain_endio)) {
+                bio = bio_behind_crypt(bio);
+                page = bio_first_page(bio);
+        } else
+                page = known_bio_first_page(bio);
         if (!page)
                 return;
         folio = compat_page_folio(page);

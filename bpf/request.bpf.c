@@ -155,7 +155,7 @@ int BPF_PROG(rq_requeue, struct request *rq) {
 static inline void mapping_note_completion(struct bio *bio, u64 now) {
         for (int i = 0; i < 16 && bio; i++) {
                 struct mapping_slot *slot;
-                struct page *page = bio_first_page(bio);
+                struct page *page = known_bio_first_page(bio);
                 u64 mapping;
                 u32 index;
 
@@ -166,7 +166,7 @@ static inline void mapping_note_completion(struct bio *bio, u64 now) {
                         if (slot && mapping && slot->mapping == mapping)
                                 slot->completed_ns = now;
                 }
-                bio = BPF_CORE_READ(bio, bi_next);
+                bio = bio->bi_next;
         }
 }
 
@@ -224,7 +224,7 @@ int BPF_PROG(rq_complete, struct request *rq, int error, unsigned int nr_bytes) 
         e->complete_bytes = nr_bytes;
 
         now = bpf_ktime_get_ns();
-        if (kind == RQ_WRITE && nr_bytes)
+        if (!function_tier && kind == RQ_WRITE && nr_bytes)
                 mapping_note_completion(rq->bio, now);
 
         final = kind == RQ_FLUSH || nr_bytes >= len;

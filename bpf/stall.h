@@ -14,7 +14,7 @@ struct finished {
         struct task_op *t; /* with the details, NULL if there are none */
         u64 ino;
         u64 dentry; /* 0: not known */
-        char *comm;
+        char *comm; /* NULL: of the current task */
         int error;
         int pid;
         int thread;
@@ -143,7 +143,10 @@ static __attribute__((noinline)) int report_stall(struct finished *f, u64 now, u
         st->origin = f->key->origin;
         st->flags = flags;
         __builtin_memset(st->pad, 0, sizeof(st->pad));
-        __builtin_memcpy(st->comm, f->comm, COMM_LEN);
+        if (f->comm)
+                __builtin_memcpy(st->comm, f->comm, COMM_LEN);
+        else
+                bpf_get_current_comm(st->comm, sizeof(st->comm));
         stall_set_file(st, f->dentry, f->ino);
         bpf_ringbuf_submit(st, 0);
 

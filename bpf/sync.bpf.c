@@ -28,10 +28,10 @@ static inline void sync_begin(struct task_op *t, struct file *file, bool datasyn
         t->sync_open = true;
         t->datasync = datasync;
         t->edge[EDGE_BEGIN] = now;
-        t->mapping = (u64) BPF_CORE_READ(file, f_mapping);
+        t->mapping = (u64) file->f_mapping;
         t->writepages_ns = 0;
         t->flush_ns = 0;
-        mapping_watch(t->mapping);
+        mapping_watch(*(volatile u64 *) &t->mapping); /* read back it is a number, to calculate with */
 }
 
 SEC("tp_btf/ext4_sync_file_enter")
@@ -68,7 +68,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
         op_open(t, OPENER_SYNC, now);
         t->identity = (u64) inode;
         t->ino = inode->i_ino;
-        t->dentry = (u64) BPF_CORE_READ(file, f_path.dentry);
+        t->dentry = (u64) file->f_path.dentry;
         t->key.dev = inode->i_sb->s_dev;
         t->run_delay_ns = task->sched_info.run_delay;
         sync_classify(t, task, inode, datasync);
@@ -81,7 +81,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync) {
  * it ended within the operation. Otherwise there was none. */
 static inline bool sync_commit_edges(struct task_op *t, struct inode *inode, u64 data_end, u64 now, bool datasync) {
         struct ext4_inode_info *ei = (void *) inode - bpf_core_field_offset(struct ext4_inode_info, vfs_inode);
-        struct ext4_sb_info *sbi = BPF_CORE_READ(inode, i_sb, s_fs_info);
+        struct ext4_sb_info *sbi = inode->i_sb->s_fs_info;
         u64 key = (u64) BPF_CORE_READ(sbi, s_journal), start, end;
         struct journal_value *j;
         struct tx *tx, *before;

@@ -64,13 +64,34 @@ static int compare_handle(const void *a, const void *b) {
         return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
+/* And those of one owner in transactions of the same number by when these began. */
+static int compare_entry(const void *a, const void *b) {
+        const HandleEntry *x = a, *y = b;
+        int r = compare_handle(x, y);
+
+        if (r != 0)
+                return r;
+
+        return x->value.started < y->value.started ? -1 : x->value.started > y->value.started;
+}
+
+static void add_entry(struct handle_value *sum, const struct handle_value *v) {
+        sum->handles += v->handles;
+        sum->requested_blocks += v->requested_blocks;
+        sum->dirtied_blocks += v->dirtied_blocks;
+        sum->late_ns += v->late_ns;
+        sum->ordered_ns += v->ordered_ns;
+}
+
 size_t handle_entries_sort(HandleEntry *handles, size_t n) {
         size_t left = 0;
 
         if (n > 1)
-                qsort(handles, n, sizeof(handles[0]), compare_handle);
+                qsort(handles, n, sizeof(handles[0]), compare_entry);
         for (size_t i = 0; i < n; i++)
-                if (left == 0 || compare_handle(handles + left - 1, handles + i) != 0)
+                if (left > 0 && compare_entry(handles + left - 1, handles + i) == 0)
+                        add_entry(&handles[left - 1].value, &handles[i].value);
+                else
                         handles[left++] = handles[i];
 
         return left;
@@ -133,7 +154,9 @@ static size_t weigh(const HandleEntry *handles, size_t n_handles, uint32_t dev, 
                 if (handles[i].value.started && handles[i].value.started != newest)
                         continue;
                 if (handles[i].key.owner == OWNER_KERNEL)
-                        kernel = w;
+                        kernel += w;
+                else if (n > 0 && all[n - 1].owner == handles[i].key.owner)
+                        all[n - 1].weight += w;
                 else if (w > 0 && n < OWNERS_OF_TRANSACTION_MAX)
                         all[n++] = (OwnerWeight){ handles[i].key.owner, w };
         }

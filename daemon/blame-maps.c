@@ -183,26 +183,23 @@ typedef struct HandleReader {
 
 static int add_handle(const void *key, const void *value, void *userdata) {
         HandleReader *h = userdata;
-        HandleEntry e;
+        struct handle_slot slot;
 
-        memcpy(&e.key, key, sizeof(e.key));
-        memcpy(&e.value, value, sizeof(e.value));
-        if (h->array.n >= HANDLES_MAX || !h->wanted(&e.key, h->userdata))
+        memcpy(&slot, value, sizeof(slot));
+        if (slot.key.dev == 0 || h->array.n >= HANDLES_MAX || !h->wanted(&slot.key, h->userdata))
                 return 0;
 
-        return array_add(&h->array, &e);
+        return array_add(&h->array, &(HandleEntry){ .key = slot.key, .value = slot.value });
 }
 
 static int look_up_handle(const void *key, void *userdata) {
-        struct handle_value value;
+        struct handle_slot slot;
         HandleReader *h = userdata;
-        struct handle_key k;
 
-        memcpy(&k, key, sizeof(k));
-        if (!h->wanted(&k, h->userdata) || bpf_map_lookup_elem(h->fd, &k, &value) < 0)
+        if (bpf_map_lookup_elem(h->fd, key, &slot) < 0)
                 return 0;
 
-        return add_handle(&k, &value, h);
+        return add_handle(key, &slot, h);
 }
 
 int blame_maps_read_handles(int fd, handle_wanted_callback wanted, void *userdata, HandleEntry **ret, size_t *ret_n) {
@@ -214,8 +211,7 @@ int blame_maps_read_handles(int fd, handle_wanted_callback wanted, void *userdat
         };
         int r;
 
-        r = foreach_in_batches(fd, sizeof(struct handle_key), sizeof(struct handle_value), /* take= */ false,
-                               add_handle, &h);
+        r = foreach_in_batches(fd, sizeof(uint32_t), sizeof(struct handle_slot), /* take= */ false, add_handle, &h);
         if (r < 0 && r != -ENOMEM) {
                 h.array.n = 0;
                 r = maps_foreach_key(fd, look_up_handle, &h);

@@ -104,6 +104,7 @@ const ProbeDef probe_table[] = {
         FN(JBD2_LOG_WAIT_COMMIT, "journal-wait", jbd2_log_wait_commit, OPTIONAL),
         FN(FINISH_INODE_DATA, "ordered-data-wait", jbd2_journal_finish_inode_data_buffers, OPTIONAL),
         FN_ENTRY(JOURNAL_RESTART, "handle-restart", jbd2__journal_restart, OPTIONAL),
+        FN_ENTRY(JOURNAL_RESTART, "handle-restart", stop_this_handle, OPTIONAL),
         FN(EXT4_FC_COMMIT, "ext4-fast-commit", ext4_fc_commit, OPTIONAL),
         FN(XFS_LOG_FORCE_SEQ, "xfs-log-force-seq", xfs_log_force_seq, OPTIONAL),
         FN(XFS_LOG_FORCE, "xfs-log-force", xfs_log_force, OPTIONAL),

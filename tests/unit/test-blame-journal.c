@@ -60,7 +60,7 @@ static void blame(uint32_t tid, int step, uint64_t ns, HandleEntry *handles, siz
 }
 
 static void test_who_is_in_the_transaction(void **state) {
-        HandleEntry h[] = { handle(5, A, 100), handle(5, B, 300), handle(6, A, 1), handle(4, B, 1), handle(5, A, 100) };
+        HandleEntry h[] = { handle(5, A, 60), handle(5, B, 300), handle(6, A, 1), handle(4, B, 1), handle(5, A, 40) };
         Parts p;
 
         h[3].key.dev = DEV + 1;
@@ -203,6 +203,25 @@ static void test_all_steps_at_once(void **state) {
         }
 }
 
+/* Each task of an owner notes its handles by itself; what was noted without a beginning belongs to the newest. */
+static void test_tasks_of_an_owner(void **state) {
+        HandleEntry h[] = { handle(5, A, 3), handle(5, B, 10), handle(5, A, 4), handle(5, A, 100), handle(5, A, 5) };
+        OwnerWeight w[BLAME_CULPRITS_MAX];
+        size_t n;
+
+        for (size_t i = 0; i < ELEMENTSOF(h); i++)
+                h[i].value.started = 1000;
+        h[3].value.started = 999;
+        h[4].value.started = 0;
+        n = handle_entries_sort(h, ELEMENTSOF(h));
+        assert_int_equal(n, 4);
+        assert_int_equal(transaction_owners(h, n, DEV, 5, w), 2);
+        assert_int_equal(w[0].owner, A);
+        assert_int_equal(w[0].weight, 12);
+        assert_int_equal(w[1].owner, B);
+        assert_int_equal(w[1].weight, 10);
+}
+
 static void test_transaction_owners(void **state) {
         HandleEntry h[] = { handle(5, A, 1), handle(5, B, 2), handle(5, OWNER_KERNEL, 9), handle(6, A, 7) };
         OwnerWeight w[BLAME_CULPRITS_MAX];
@@ -227,5 +246,6 @@ DEFINE_TEST_MAIN(
         cmocka_unit_test(test_rest_goes_to_the_largest),
         cmocka_unit_test(test_many_owners),
         cmocka_unit_test(test_all_steps_at_once),
+        cmocka_unit_test(test_tasks_of_an_owner),
         cmocka_unit_test(test_transaction_owners),
 )
