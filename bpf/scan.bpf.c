@@ -150,8 +150,13 @@ enum { SLEEPS_INTERRUPTIBLY = 1 }; /* TASK_INTERRUPTIBLE */
 
 /* Direct I/O that failed before there was anything to complete has no end in the tracepoint tier, and the end of a sync
  * can be missed. The task has gone on to something else, as its way to sleep tells: neither of the two sleeps in this
- * one. (Others do: the sync of a file on FUSE.) */
+ * one. (Others do: the sync of a file on FUSE.) Or it is in another system call. */
 static inline bool scan_is_left_over(struct task_op *t, struct task_struct *task) {
+        if (t->opener == OPENER_FUNCTION + PROBE_F_SYS_FSYNC)
+                return compat_syscall_class(task) != SYSCALL_FSYNC;
+        if (t->opener == OPENER_FUNCTION + PROBE_F_SYS_FDATASYNC)
+                return compat_syscall_class(task) != SYSCALL_FDATASYNC;
+
         return (t->opener == OPENER_DIO || t->opener == OPENER_SYNC) && (task->__state & SLEEPS_INTERRUPTIBLY);
 }
 
