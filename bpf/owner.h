@@ -141,8 +141,8 @@ struct found_owner {
         u8 origin;
 };
 
-/* Decides at submission, in the context of the submitter. bio may be NULL. */
-static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
+/* Whose request of a kernel thread it is, or of one that the kernel makes write to get memory. bio may be NULL. */
+static __attribute__((noinline)) int find_kernel_rq_owner(struct bio *bio, struct found_owner *ret) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct address_space *mapping;
         struct folio *folio;
@@ -150,13 +150,6 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         struct inode *host;
         struct page *page;
         u64 owner;
-
-        if (!(task->flags & (PF_KTHREAD | PF_MEMALLOC))) {
-                ret->owner = bpf_get_current_cgroup_id();
-                ret->owned_by = OWNED_BY_TASK;
-                ret->origin = ORIGIN_SELF;
-                return;
-        }
 
         ret->owner = OWNER_KERNEL;
         ret->owned_by = OWNED_BY_NOBODY;
@@ -179,7 +172,7 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         }
 
         if (!bio)
-                return;
+                return 0;
         if (bpf_core_type_exists(struct dm_crypt_io) && &crypt_endio &&
             (bio->bi_end_io == &crypt_endio || bio->bi_end_io == &bio_chain_endio)) {
                 bio = bio_behind_crypt(bio);
@@ -187,7 +180,7 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         } else
                 page = known_bio_first_page(bio);
         if (!page)
-                return;
+                return 0;
         folio = compat_page_folio(page);
         mapping = BPF_CORE_READ(folio, mapping);
         host = NULL;
@@ -197,7 +190,7 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
                 host = bio_btrfs_inode(bio);
         /* The filesystem's own metadata: first touched by whoever came first, so its page says nothing. */
         if (host && (BPF_CORE_READ(host, i_mode) & S_IFMT) == S_IFBLK)
-                return;
+                return 0;
 
         /* Seen only at issue, by whoever runs the queue: a page of a file that is written was written back. */
         if (!have_rq_create && ret->origin == ORIGIN_OTHER && host && (BPF_CORE_READ(bio, bi_opf) & 1))
@@ -210,7 +203,7 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
                 if (d && d->ino == BPF_CORE_READ(host, i_ino)) {
                         ret->owner = d->owner;
                         ret->owned_by = OWNED_BY_DIRTIER;
-                        return;
+                        return 0;
                 }
         }
         {
@@ -221,13 +214,13 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
         if (owner) {
                 ret->owner = owner;
                 ret->owned_by = OWNED_BY_PAGE;
-                return;
+                return 0;
         }
         owner = host ? inode_owner(host) : 0;
         if (owner) {
                 ret->owner = owner;
                 ret->owned_by = OWNED_BY_INODE;
-                return;
+                return 0;
         }
 
         {
@@ -241,6 +234,19 @@ static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
                 ret->owner = owner;
                 ret->owned_by = OWNED_BY_BLKCG;
         }
+
+        return 0;
+}
+
+/* Decides at submission, in the context of the submitter. bio may be NULL. */
+static inline void find_rq_owner(struct bio *bio, struct found_owner *ret) {
+        if (bpf_get_current_task_btf()->flags & (PF_KTHREAD | PF_MEMALLOC)) {
+                find_kernel_rq_owner(bio, ret);
+                return;
+        }
+        ret->owner = bpf_get_current_cgroup_id();
+        ret->owned_by = OWNED_BY_TASK;
+        ret->origin = ORIGIN_SELF;
 }
 
 /* An owner was counted for the first time: its name must outlive its cgroup. */
