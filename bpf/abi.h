@@ -329,6 +329,12 @@ struct wait_value {
         unsigned long long step_ns[_STEP_MAX];
 };
 
+struct wait_slot {
+        unsigned long long number; /* 1 + place, which only grows: written last */
+        struct wait_key key;
+        struct wait_value value;
+};
+
 enum { BLAME_NO_STEP = 0xff };
 
 /* Waits for somebody whom the programs themselves know: the holder of a lock, who runs a fast commit. Taken out by the

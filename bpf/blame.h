@@ -15,22 +15,30 @@ static inline bool daemon_is_there(void) {
 
 /* The owner waited for the transaction's commit; step_ns of this wait alone. */
 static inline void wait_add(u64 owner, u32 dev, u32 tid, u64 *step_ns) {
-        struct wait_key key = { .owner = owner, .dev = dev, .tid = tid };
-        struct wait_value first = {}, *v = bpf_map_lookup_elem(&waits, &key);
+        u64 *head, *tail, n;
+        struct wait_slot *s;
+        u32 i = 0;
 
-        if (!v) {
-                if (!daemon_is_there())
-                        return;
-                bpf_map_update_elem(&waits, &key, &first, BPF_NOEXIST);
-                v = bpf_map_lookup_elem(&waits, &key);
-                if (!v) {
-                        lost(LOSS_WAIT_MAP_FULL);
-                        return;
-                }
+        if (!daemon_is_there())
+                return;
+        head = bpf_map_lookup_elem(&wait_head, &i);
+        tail = bpf_map_lookup_elem(&wait_tail, &i);
+        if (!head || !tail)
+                return;
+        n = __sync_fetch_and_add(head, 1);
+        i = n % wait_slots;
+        s = n - *tail < wait_slots ? bpf_map_lookup_elem(&waits, &i) : NULL;
+        if (!s) {
+                lost(LOSS_WAIT_MAP_FULL);
+                return;
         }
-        for (int i = 0; i < _STEP_MAX; i++)
-                if (step_ns[i])
-                        __sync_fetch_and_add(&v->step_ns[i], step_ns[i]);
+        s->key.owner = owner;
+        s->key.dev = dev;
+        s->key.tid = tid;
+        for (int k = 0; k < _STEP_MAX; k++)
+                s->value.step_ns[k] = step_ns[k];
+        barrier();
+        s->number = n + 1;
 }
 
 static inline void blame_add(u64 victim, u64 culprit, u32 dev, u8 phase, u8 step, u64 ns) {

@@ -14,7 +14,7 @@ enum {
         HELD_OPS_MAX = 16384,
         JOURNALS_MAX = 1024,
         HANDLES_MAX = 16384, /* a power of two */
-        WAITS_MAX = 8192,
+        WAITS_MAX = 16384,
         BLAMES_MAX = 4096,
         AGES_MAX = 8192,
         OWNER_SETTINGS_MAX = 8192,
@@ -71,14 +71,30 @@ struct {
         __type(value, u64);
 } handle_head SEC(".maps");
 
-/* Both are taken out by the daemon, every second. Elements of waits come and go with the transactions: having them all
- * ready is cheaper. */
+/* A ring, too: wait_head is the next place, wait_tail the first that the daemon, which takes them out every second, has
+ * still to read. */
 struct {
-        __uint(type, BPF_MAP_TYPE_HASH);
+        __uint(type, BPF_MAP_TYPE_ARRAY);
         __uint(max_entries, WAITS_MAX);
-        __type(key, struct wait_key);
-        __type(value, struct wait_value);
+        __type(key, u32);
+        __type(value, struct wait_slot);
 } waits SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, u64);
+} wait_head SEC(".maps");
+
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, u32);
+        __type(value, u64);
+} wait_tail SEC(".maps");
+
+/* Taken out by the daemon as well. */
 
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
@@ -417,6 +433,7 @@ const volatile bool have_rq_create = true;
 const volatile bool have_dio_complete = true;
 const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
+const volatile unsigned int wait_slots = WAITS_MAX; /* as the map of waits has been made */
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */
 
 /* Code of the functions in which a task waits to be admitted, to be found on its stack when it sleeps. */

@@ -2,7 +2,6 @@
 #include <bpf/bpf.h>
 
 #include "blame-maps.h"
-#include "maps.h"
 
 enum {
         TAKE_MAX = 16384,    /* twice the size of the larger map */
@@ -121,45 +120,73 @@ static int take_all(int fd, Taker *t) {
 
         return r < 0 && r != -ENOMEM ? take_one_by_one(fd, t) : r;
 }
-_Static_assert(sizeof(WaitEntry) == sizeof(struct wait_key) + sizeof(struct wait_value), "no gap");
 _Static_assert(sizeof(KnownBlame) == sizeof(struct blame_key) + sizeof(uint64_t), "no gap");
-_Static_assert(sizeof(WaitEntry) <= ITEM_MAX && sizeof(KnownBlame) <= ITEM_MAX, "room for an item");
+_Static_assert(sizeof(KnownBlame) <= ITEM_MAX, "room for an item");
 
-static int look_up_wait(const void *key, void *userdata) {
-        Taker *t = userdata;
-        WaitEntry e = {};
+static int read_number(int fd, uint64_t *ret) {
+        uint32_t key = 0;
 
-        memcpy(&e.key, key, sizeof(e.key));
-
-        return t->array.n < TAKE_MAX ? array_add(&t->array, &e) : 0; /* the value is read when it is taken */
+        return bpf_map_lookup_elem(fd, &key, ret) < 0 ? -errno : 0;
 }
 
-int blame_maps_read_waits(int fd, WaitEntry **ret, size_t *ret_n) {
-        Taker t = { .key_size = sizeof(struct wait_key), .array.size = sizeof(WaitEntry) };
-        struct wait_key key;
-        int r = 0;
+/* n elements of an array, from first on. */
+static int read_slots(int fd, uint32_t first, uint32_t n, struct wait_slot *ret) {
+        _cleanup_free_ uint32_t *keys = calloc(n, sizeof(*keys));
+        uint32_t before = first - 1, last, count = n;
 
-        if (bpf_map_get_next_key(fd, NULL, &key) < 0) { /* nothing, mostly */
-                if (errno != ENOENT)
-                        return -errno;
-        } else
-                r = foreach_in_batches(fd, sizeof(key), sizeof(struct wait_value), /* take= */ false, take_element, &t);
-        if (r < 0 && r != -ENOMEM) {
-                t.array.n = 0;
-                r = maps_foreach_key(fd, look_up_wait, &t);
-        }
-        if (r < 0) {
-                free(t.array.items);
+        if (!keys)
+                return -ENOMEM;
+        /* The batch begins after the key that it is given; the end of the array is no error. */
+        if (bpf_map_lookup_batch(fd, first > 0 ? &before : NULL, &last, keys, ret, &count, NULL) < 0 &&
+            errno != ENOENT)
+                return -errno;
+
+        return count == n ? 0 : -EIO;
+}
+
+int blame_maps_read_waits(const Maps *m, WaitRing *ring, WaitSlots *ret) {
+        _cleanup_free_ struct wait_slot *slots = NULL;
+        struct bpf_map_info info = {};
+        uint32_t size = sizeof(info), first, n, n_first;
+        uint64_t head, tail;
+        int r;
+
+        r = read_number(m->wait_head, &head);
+        if (r >= 0)
+                r = read_number(m->wait_tail, &tail);
+        if (r < 0)
                 return r;
-        }
-        *ret = (WaitEntry *) t.array.items;
-        *ret_n = t.array.n;
+        tail = MIN(tail, head);
+        *ret = (WaitSlots){ .tail = tail, .settled = MIN(MAX(ring->head, tail), head) };
+        ring->head = head;
+        if (head == tail)
+                return 0;
+        if (bpf_obj_get_info_by_fd(m->waits, &info, &size) < 0)
+                return -errno;
+        if (info.value_size != sizeof(slots[0]) || info.max_entries == 0)
+                return -EPROTO;
+
+        n = (uint32_t) MIN(head - tail, (uint64_t) info.max_entries); /* for others there was no place */
+        first = (uint32_t) (tail % info.max_entries);
+        n_first = MIN(n, info.max_entries - first);
+        slots = calloc(n, sizeof(slots[0]));
+        if (!slots)
+                return -ENOMEM;
+        r = read_slots(m->waits, first, n_first, slots);
+        if (r >= 0 && n > n_first)
+                r = read_slots(m->waits, 0, n - n_first, slots + n_first);
+        if (r < 0)
+                return r;
+        ret->slots = TAKE_PTR(slots);
+        ret->n = n;
 
         return 0;
 }
 
-int blame_maps_take_wait(int fd, WaitEntry *wait) {
-        return bpf_map_lookup_and_delete_elem(fd, &wait->key, &wait->value) < 0 ? -errno : 0;
+int blame_maps_take_waits(const Maps *m, const WaitSlots *read) {
+        uint32_t key = 0;
+
+        return bpf_map_update_elem(m->wait_tail, &key, &read->settled, BPF_ANY) < 0 ? -errno : 0;
 }
 
 /* On error what was taken so far is handed out all the same: it is in the map no more. */

@@ -2,14 +2,26 @@
 #pragma once
 
 #include "blame-journal.h"
+#include "maps.h"
 
 /* Takes out of the maps what the programs noted for blame, and reads who was in which transaction. The caller frees all
  * arrays. */
 
-/* All waits that are there, one to be removed after the other. A program that has found an element adds to it whether
- * it was removed meanwhile or not, so only those should be removed that have been there for some time. */
-int blame_maps_read_waits(int fd, WaitEntry **ret, size_t *ret_n);
-int blame_maps_take_wait(int fd, WaitEntry *wait); /* its present value; -ENOENT if it is gone */
+/* Where the ring of waits was at the last reading. */
+typedef struct WaitRing {
+        uint64_t head;
+} WaitRing;
+
+typedef struct WaitSlots {
+        struct wait_slot *slots; /* number 1 + tail + i in slots[i], or it was not written (yet) */
+        size_t n;
+        uint64_t tail;
+        uint64_t settled; /* those before it were there at the reading before, so nobody is still writing them */
+} WaitSlots;
+
+/* All waits that were noted and not taken; then makes the place of the settled ones free. The caller frees slots. */
+int blame_maps_read_waits(const Maps *m, WaitRing *ring, WaitSlots *ret);
+int blame_maps_take_waits(const Maps *m, const WaitSlots *read);
 
 /* Waits for somebody whom the programs know. These keys come again and again, so all of them are removed at once. */
 typedef struct KnownBlame {

@@ -37,7 +37,7 @@ struct Blamer {
         Blame *matrix;
         DeviceBlame *device_blame;
         KeyTable *explained;
-        KeyTable *seen; /* waits that were in the map in the tick before; NULL: none */
+        WaitRing ring;
         uint64_t tick;
 };
 
@@ -75,7 +75,6 @@ Blamer *blamer_free(Blamer *b) {
         blame_free(b->matrix);
         device_blame_free(b->device_blame);
         key_table_free(b->explained);
-        key_table_free(b->seen);
         free(b);
 
         return NULL;
@@ -202,45 +201,81 @@ static int read_handles(Blamer *b, const WaitEntry *waits, size_t n, HandleEntry
         return r < 0 ? r : blame_maps_read_handles(b->maps->handles, is_waited_for, transactions, ret, ret_n);
 }
 
-/* Leaves those in the array that were there a tick ago already: nobody has just found them to add to them. */
-static int take_settled(Blamer *b, WaitEntry *waits, size_t *n) {
-        _cleanup_(key_table_freep) KeyTable *before = TAKE_PTR(b->seen);
-        size_t n_taken = 0;
+/* Adds up what is settled by owner and transaction, for there may be thousands. */
+static int add_up_waits(Blamer *b, const WaitSlots *read, KeyTable *sums) {
         int r = 0, q;
 
-        if (*n > 0)
-                r = key_table_new(&b->seen, 1, *n);
-        for (size_t i = 0; i < *n; i++) {
-                uint64_t *unused;
+        for (size_t i = 0; i < read->n; i++) {
+                const struct wait_slot *s = read->slots + i;
+                uint64_t *sum;
 
-                q = note_explained(b, waits[i].key.owner, waits[i].key.dev);
+                if (s->number != read->tail + i + 1)
+                        continue;
+                q = note_explained(b, s->key.owner, s->key.dev);
                 if (q < 0)
                         r = q;
-                if (before && key_table_find(before, &waits[i].key)) {
-                        q = blame_maps_take_wait(b->maps->waits, waits + i);
-                        if (q >= 0)
-                                waits[n_taken++] = waits[i];
-                } else if (b->seen)
-                        q = key_table_get(b->seen, &waits[i].key, &unused);
-                if (q < 0)
+                if (s->number > read->settled)
+                        continue;
+                q = key_table_get(sums, &s->key, &sum);
+                if (q < 0) {
                         r = q;
+                        continue;
+                }
+                for (size_t k = 0; k < _STEP_MAX; k++)
+                        sum[k] += s->value.step_ns[k];
         }
-        *n = n_taken;
 
         return r;
 }
 _Static_assert(sizeof(struct wait_key) == KEY_TABLE_KEY_SIZE, "key of waits");
+_Static_assert((int) _STEP_MAX <= (int) KEY_TABLE_VALUES_MAX, "steps of waits");
+
+static int take_settled(Blamer *b, WaitEntry **ret, size_t *ret_n) {
+        _cleanup_(key_table_freep) KeyTable *sums = NULL;
+        _cleanup_free_ struct wait_slot *slots = NULL;
+        WaitEntry *waits = NULL;
+        WaitSlots read;
+        size_t n;
+        int r, q;
+
+        r = blame_maps_read_waits(b->maps, &b->ring, &read);
+        if (r < 0)
+                return r;
+        slots = read.slots;
+        if (read.n == 0)
+                return 0;
+        r = key_table_new(&sums, _STEP_MAX, read.n);
+        if (r < 0)
+                return r;
+        r = add_up_waits(b, &read, sums);
+        q = blame_maps_take_waits(b->maps, &read);
+        if (q < 0)
+                return q;
+        n = key_table_size(sums);
+        if (n == 0)
+                return r;
+        waits = calloc(n, sizeof(waits[0]));
+        if (!waits)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                uint64_t *sum;
+
+                memcpy(&waits[i].key, key_table_at(sums, i, &sum), sizeof(waits[i].key));
+                memcpy(waits[i].value.step_ns, sum, sizeof(waits[i].value.step_ns));
+        }
+        *ret = waits;
+        *ret_n = n;
+
+        return r;
+}
 
 static int blame_waits(Blamer *b) {
         _cleanup_free_ HandleEntry *handles = NULL;
         _cleanup_free_ WaitEntry *waits = NULL;
-        size_t n, n_handles = 0;
+        size_t n = 0, n_handles = 0;
         int r, q;
 
-        r = blame_maps_read_waits(b->maps->waits, &waits, &n);
-        if (r < 0)
-                return r;
-        r = take_settled(b, waits, &n);
+        r = take_settled(b, &waits, &n);
         if (n == 0)
                 return r;
         q = read_handles(b, waits, n, &handles, &n_handles);

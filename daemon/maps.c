@@ -71,7 +71,8 @@ static int open_generation(Maps *m, unsigned generation) {
                 { "stalls", &m->stalls },     { "settings", &m->settings },
                 { "probe_infos", &m->probe_infos },
                 { "waits", &m->waits },       { "blames", &m->blames },   { "handles", &m->handles },
-                { "ages", &m->ages },
+                { "ages", &m->ages },         { "wait_head", &m->wait_head },
+                { "wait_tail", &m->wait_tail },
         };
         int r;
 
@@ -156,7 +157,8 @@ int maps_refresh(Maps *m) {
 void maps_done(Maps *m) {
         int *const fds[] = { &m->ops,      &m->rqs,  &m->names,       &m->losses,  &m->hits,   &m->stalls,
                              &m->settings, &m->meta, &m->probe_infos, &m->lock_fd, &m->root_fd,
-                             &m->waits,    &m->blames, &m->handles, &m->ages };
+                             &m->waits,    &m->blames, &m->handles, &m->ages,
+                             &m->wait_head, &m->wait_tail };
 
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 closep(fds[i]);

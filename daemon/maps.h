@@ -21,6 +21,8 @@ typedef struct Maps {
         int meta;
         int probe_infos;
         int waits;
+        int wait_head;
+        int wait_tail;
         int blames;
         int handles;
         int ages;
@@ -31,7 +33,7 @@ typedef struct Maps {
 #define MAPS_NULL                                                                                                   \
         ((Maps){ .root_fd = -EBADF, .lock_fd = -EBADF, .ops = -EBADF, .rqs = -EBADF, .names = -EBADF,               \
                  .losses = -EBADF, .hits = -EBADF, .stalls = -EBADF, .settings = -EBADF, .meta = -EBADF,            \
-                 .probe_infos = -EBADF, .waits = -EBADF, .blames = -EBADF, .handles = -EBADF,                   \
+                 .probe_infos = -EBADF, .waits = -EBADF, .wait_head = -EBADF, .wait_tail = -EBADF, .blames = -EBADF, .handles = -EBADF,                   \
                  .ages = -EBADF })
 
 /* Opens everything and takes the daemon's lock. -ENOENT: nothing is loaded; -EBUSY: another daemon is there;

@@ -129,6 +129,7 @@ static int open_object(Generation *g) {
                 if (r < 0)
                         return r;
         }
+        g->skel->rodata->wait_slots = bpf_map__max_entries(g->skel->maps.waits);
 
         return 0;
 }
@@ -272,6 +273,7 @@ static int try_twin(Generation *g, unsigned n) {
                 if (r < 0)
                         return r;
         }
+        twin->rodata->wait_slots = g->skel->rodata->wait_slots;
 
         return iolat_bpf__load(twin);
 }
