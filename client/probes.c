@@ -112,7 +112,7 @@ static int print_bias(const ProbeRows *p) {
 
                 if (!text)
                         return -ENOMEM;
-                printf("\nAll of these take %s of one CPU.\n", text);
+                printf("\nThose whose cost is known take %s of one CPU together.\n", text);
         }
         for (size_t i = 0; i < p->n; i++) {
                 _cleanup_free_ char *name = NULL, *phase = NULL, *text = NULL;
