@@ -29,7 +29,8 @@ void costs_get(Costs *c, enum probe probe, unsigned attached, ProbeCosts *ret);
 /* What an empty program takes, measured the same way. Returns false if nobody did. */
 bool costs_get_floor(Costs *c, double *ret_ns);
 
-/* What the programs add to each kind of operation and request, of all that was counted since the beginning. The rows are
- * valid until the next call; they are computed at most once a second. */
+/* What the programs add to each kind of operation and request, of all that was counted since the beginning. The rows
+ * are valid until the next call; they are computed at most once a second. */
 typedef const char *(*fs_type_callback)(uint32_t dev, void *userdata);
-int costs_bias(Costs *c, SeriesTable *series, fs_type_callback fs_type, void *userdata, const Bias **ret, size_t *ret_n);
+int costs_bias(Costs *c, SeriesTable *series, fs_type_callback fs_type, void *userdata, const Bias **ret,
+               size_t *ret_n);

@@ -93,8 +93,8 @@ int query_unit_current_rows(Manager *m, const char *unit, row_callback callback,
  * it is in no unit of the default hierarchy. */
 int query_unit_by_pid(Manager *m, uint32_t pid, char **ret);
 
-/* Rows of "probes": kind "probe", "loss", "blind", "floor" (what an empty program takes) or "bias" (what measuring adds to
- * an operation or request). */
+/* Rows of "probes": kind "probe", "loss", "blind", "floor" (what an empty program takes) or "bias" (what measuring adds
+ * to an operation or request). */
 typedef struct ProbeRow {
         const char *kind;
         const char *probe;    /* logical probe, name of the loss counter, title of the blind spot, or operation */

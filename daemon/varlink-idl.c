@@ -90,8 +90,8 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 
 static SD_VARLINK_DEFINE_STRUCT_TYPE(
         Probe,
-        FIELD(kind, STRING, "probe, loss (a counter of what was lost), blind (what cannot be seen here), floor (what an "
-                            "empty program takes) or bias (what measuring adds to an operation or request)"),
+        FIELD(kind, STRING, "probe, loss (a counter of what was lost), blind (what cannot be seen here), floor (what "
+                            "an empty program takes) or bias (what measuring adds to an operation or request)"),
         FIELD(probe, STRING, "Its name; of bias the operation or kind of request"),
         OPTIONAL(attached, STRING, "The attach point that was chosen"),
         OPTIONAL(reason, STRING, "Why it is absent or degraded, or what a blind spot is about"),

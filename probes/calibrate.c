@@ -97,7 +97,7 @@ static int open_maps(Calibration *c) {
         return info.value_size == sizeof(struct probe_cost) && info.max_entries == COST_SLOTS ? 0 : -EPROTO;
 }
 
-/* Of further sets of programs, where the kernel needs them, there are so many as are pinned. -ENOENT: no such program. */
+/* -ENOENT: there is no such program. */
 static int add_program(Calibration *c, enum probe probe, ProgramPart part, const char *name) {
         int fd, r;
 
@@ -114,6 +114,7 @@ static int add_program(Calibration *c, enum probe probe, ProgramPart part, const
         return 0;
 }
 
+/* Of further sets of programs, where the kernel needs them, there are so many as are pinned. */
 static int add_with_twins(Calibration *c, enum probe probe, ProgramPart part, const char *name) {
         char twin[NAME_LEN_MAX];
         int r;
@@ -283,8 +284,8 @@ static int measure(Calibration *c, unsigned seconds, struct probe_cost measured[
         /* They are on for as long as this descriptor, and end with this process whatever happens to it. */
         stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
         if (stats_fd < 0)
-                return log_error_errno(errno, "Cannot turn on the statistics of BPF, for which CAP_SYS_ADMIN is needed: "
-                                              "%m");
+                return log_error_errno(errno, "Cannot turn on the statistics of BPF, for which CAP_SYS_ADMIN is "
+                                              "needed: %m");
         r = read_before(c);
         if (r < 0)
                 return log_error_errno(r, "Cannot read the statistics of the programs: %m");
@@ -336,8 +337,8 @@ static int open_error(Calibration *c, int r) {
         if (r == -ENODATA)
                 return log_error_errno(r, "Nothing is loaded in %s/iolat: run 'iolat-probes load' first.", c->bpffs);
         if (r == -EPROTO || r == -ENOENT)
-                return log_error_errno(r, "What is loaded in %s/iolat is of another version: run 'iolat-probes load' of "
-                                          "this version first.", c->bpffs);
+                return log_error_errno(r, "What is loaded in %s/iolat is of another version: run 'iolat-probes load' "
+                                          "of this version first.", c->bpffs);
         if (r == -EACCES || r == -EPERM)
                 return loader_log_open_error(c->bpffs, r);
 

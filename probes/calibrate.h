@@ -8,6 +8,6 @@ enum {
         CALIBRATE_SECONDS_MAX = 3600,
 };
 
-/* Measures for so long what each probe costs, by what happens to hit it, and stores it for the daemon. Logs its errors and
- * returns a negative errno. */
+/* Measures for so long what each probe costs, by what happens to hit it, and stores it for the daemon. Logs its errors
+ * and returns a negative errno. */
 int loader_calibrate(const char *bpffs, unsigned seconds);

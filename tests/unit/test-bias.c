@@ -8,8 +8,8 @@ static void probe(BiasInput *in, enum probe p, uint64_t hits, double ns) {
         in->probe[p] = (BiasProbe){ .hits = hits, .known = true, .enter_ns = ns, .run_ns = ns };
 }
 
-/* 100 fsyncs in the tracepoint tier: a begin of 200 ns, a request of 600 ns that each submits itself, and for the half of
- * them that waited a commit of 100 ns with two requests of the journal. */
+/* 100 fsyncs in the tracepoint tier: a begin of 200 ns, a request of 600 ns that each submits itself, and for the half
+ * of them that waited a commit of 100 ns with two requests of the journal. */
 static void make_fsyncs(BiasInput *in) {
         BiasOp *op = &in->op[OP_FSYNC];
 
