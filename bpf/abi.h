@@ -240,6 +240,7 @@ struct op_value {
         unsigned long long folded_from; /* user space only: the owner whose numbers were added last */
         unsigned long long errors;
         unsigned long long tick; /* settings.tick when it changed last */
+        unsigned long long requests; /* that were submitted inside the operations, by their own task */
         unsigned long long step_ns[_STEP_MAX];
         struct hist_full total;
         struct hist_short phase[_PHASE_MAX];
@@ -483,4 +484,23 @@ struct probe_info {
         unsigned int attached;  /* enum attach_kind */
         unsigned int can_come;  /* there is no such function or tracepoint now, but a module can bring it */
         char reason[120];       /* why not */
+};
+
+/* What a probe costs, by enum probe, as "iolat-probes calibrate" measured it while the probe was hit so often. It says
+ * nothing of programs of another build, or attached in another way. */
+struct probe_cost {
+        unsigned long long build; /* as in meta; 0: never measured */
+        unsigned long long hits;
+        unsigned long long runs; /* of its first program: more than hits, if that often finds nothing to do */
+        /* Run time of all those runs together: */
+        unsigned long long enter_ns; /* of the program, at a function of the one where that begins */
+        unsigned long long exit_ns;  /* at the function's return */
+        unsigned long long twin_ns;  /* of further sets of both, where the kernel needs them */
+        unsigned int attached;       /* enum attach_kind */
+        unsigned int pad;
+};
+
+enum {
+        COST_FLOOR = PROBE_SLOTS, /* the element behind the probes: an empty program */
+        COST_SLOTS,
 };

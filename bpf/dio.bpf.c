@@ -132,6 +132,7 @@ static inline void dio_detach(void) {
                 for (int i = 0; i < _PHASE_MAX; i++)
                         d->phase_ns[i] = i == PHASE_IO ? 0 : t->phase_ns[i];
                 d->run_delay_ns = task->sched_info.run_delay - t->run_delay_ns;
+                d->rq_count = t->rq_count;
         }
         op_forget(t);
 }
@@ -159,8 +160,12 @@ static __attribute__((noinline)) int dio_close_async(u64 id, struct dio *d, stru
                 .error = error,
                 .pid = d->pid,
                 .thread = d->thread,
+                .rq_count = d->rq_count,
         };
 
+        /* It completes inside the submit call. */
+        if (t && t->opener == OPENER_DIO && t->identity == id)
+                f.rq_count = t->rq_count;
         for (int i = 0; i < _PHASE_MAX; i++)
                 phase_ns[i] = d->phase_ns[i];
         phase_ns[PHASE_RUNQUEUE] = d->run_delay_ns;

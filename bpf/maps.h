@@ -170,6 +170,13 @@ struct {
         __type(value, struct probe_info);
 } probe_infos SEC(".maps");
 
+struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, COST_SLOTS);
+        __type(key, u32);
+        __type(value, struct probe_cost);
+} costs SEC(".maps");
+
 /* --- what is in flight --- */
 
 /* A wait, or a part of the kernel that the task is in, until its end is seen. */
@@ -269,7 +276,7 @@ struct dio {
         int pid;
         int thread;
         u32 nowait;
-        u32 pad;
+        u32 rq_count;
         char comm[COMM_LEN];
 };
 

@@ -18,6 +18,7 @@ struct finished {
         int error;
         int pid;
         int thread;
+        u32 rq_count; /* without t */
 };
 
 static inline u64 current_tick(void) {
@@ -156,13 +157,16 @@ static __attribute__((noinline)) int report_stall(struct finished *f, u64 now, u
 /* Returns what kind of record is wanted. Not nested with report_stall(): together their stacks would be too large. */
 static __attribute__((noinline)) int count_values(struct finished *f) {
         struct op_value *v = op_value_get(f->key);
-        u32 zero = 0;
+        u32 zero = 0, requests;
         struct settings *s = bpf_map_lookup_elem(&settings, &zero);
 
         if (!s)
                 return 0;
         if (v) {
                 v->tick = s->tick;
+                requests = f->t ? f->t->rq_count : f->rq_count;
+                if (requests)
+                        __sync_fetch_and_add(&v->requests, requests);
                 hist_full_count(&v->total, f->total_ns);
                 for (u32 i = 0; i < _PHASE_MAX; i++)
                         if (f->phase_ns[i])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
+#include "format.h"
 #include "json.h"
 #include "log.h"
 #include "pager.h"
@@ -16,6 +17,8 @@ static const Column probe_columns[] = {
         { "HITS", NULL, COLUMN_RIGHT },
         { "MISSES", NULL, COLUMN_RIGHT },
         { "NS/HIT", NULL, COLUMN_RIGHT },
+        { "HITS/S", NULL, COLUMN_RIGHT },
+        { "CPU", NULL, COLUMN_RIGHT },
 };
 
 static const Column loss_columns[] = {
@@ -26,7 +29,8 @@ static const Column loss_columns[] = {
 static bool is_kind(const ProbeRow *row, const char *kind) {
         /* A kind that a later daemon may have is listed among the probes rather than not at all. */
         if (streq(kind, "probe"))
-                return !row->kind || (!streq(row->kind, "loss") && !streq(row->kind, "blind"));
+                return !row->kind || (!streq(row->kind, "loss") && !streq(row->kind, "blind") &&
+                                      !streq(row->kind, "floor") && !streq(row->kind, "bias"));
 
         return row->kind && streq(row->kind, kind);
 }
@@ -34,6 +38,37 @@ static bool is_kind(const ProbeRow *row, const char *kind) {
 static void add_number(Table *t, const ProbeRow *row, size_t offset, uint64_t n) {
         if (probe_row_has(row, offset))
                 table_add_count(t, n);
+        else
+                table_add_empty(t);
+}
+
+/* Short, whatever the number is. */
+static char *format_double(double d, const char *suffix) {
+        char *s = NULL;
+        int r;
+
+        if (d > 0 && d < 0.001)
+                r = text_appendf(&s, "<0.001%s", suffix);
+        else if (!(d >= 0 && d < 1e12))
+                r = text_appendf(&s, "%.3g%s", d, suffix);
+        else
+                r = text_appendf(&s, "%.*f%s", d == 0 || d >= 100 ? 0 : d >= 1 ? 1 : 3, d, suffix);
+
+        return r < 0 ? NULL : s;
+}
+
+static char *format_percent(double share) {
+        return format_double(share * 100, "%");
+}
+
+static void add_costs(Table *t, const ProbeRow *row) {
+        add_number(t, row, offsetof(ProbeRow, ns_per_hit), row->ns_per_hit);
+        if (PROBE_ROW_HAS(row, hits_per_sec))
+                table_add_drawing(t, format_double(row->hits_per_sec, ""));
+        else
+                table_add_empty(t);
+        if (PROBE_ROW_HAS(row, cpu_share))
+                table_add_drawing(t, format_percent(row->cpu_share));
         else
                 table_add_empty(t);
 }
@@ -54,12 +89,52 @@ static int print_probes(const ProbeRows *p, const Options *o) {
                 table_add_text(t, row->state);
                 add_number(t, row, offsetof(ProbeRow, hits), row->hits);
                 add_number(t, row, offsetof(ProbeRow, misses), row->misses);
-                add_number(t, row, offsetof(ProbeRow, ns_per_hit), row->ns_per_hit);
+                add_costs(t, row);
                 if (row->reason)
                         table_add_line(t, text_escape(row->reason));
         }
 
         return table_print(t, o, "probes");
+}
+
+/* What the programs cost together, and what they add to what is measured. */
+static int print_bias(const ProbeRows *p) {
+        double share = 0;
+        bool known = false;
+
+        for (size_t i = 0; i < p->n; i++)
+                if (is_kind(&p->items[i], "probe") && PROBE_ROW_HAS(&p->items[i], cpu_share)) {
+                        share += p->items[i].cpu_share;
+                        known = true;
+                }
+        if (known) {
+                _cleanup_free_ char *text = format_percent(share);
+
+                if (!text)
+                        return -ENOMEM;
+                printf("\nThose whose cost is known take %s of one CPU together.\n", text);
+        }
+        for (size_t i = 0; i < p->n; i++) {
+                _cleanup_free_ char *name = NULL, *phase = NULL, *text = NULL;
+                const ProbeRow *row = &p->items[i];
+                bool total;
+
+                if (is_kind(row, "floor"))
+                        printf("An empty program shows as %s a hit, which is part of each of them.\n",
+                               FORMAT_NSEC(row->ns_per_hit));
+                if (!is_kind(row, "bias"))
+                        continue;
+                name = text_escape(strempty(row->probe));
+                phase = text_escape(strempty(row->phase));
+                text = format_percent(row->share);
+                if (!name || !phase || !text)
+                        return -ENOMEM;
+                total = streq(phase, "total");
+                printf("Measuring adds ~%s (%s) to %s's p50 %s%s%sof %s.\n", FORMAT_NSEC(row->added_ns), text, name,
+                       total ? "" : "in the ", total ? "" : phase, total ? "" : " ", FORMAT_NSEC(row->p50_ns));
+        }
+
+        return 0;
 }
 
 static int print_losses(const ProbeRows *p, const Options *o) {
@@ -134,6 +209,8 @@ int verb_probes(int argc, char **argv, const Options *o) {
                 r = print_json(&p, o);
         else {
                 r = print_probes(&p, o);
+                if (r >= 0)
+                        r = print_bias(&p);
                 if (r >= 0)
                         r = print_losses(&p, o);
                 if (r >= 0)

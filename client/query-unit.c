@@ -33,6 +33,13 @@ static const Field probe_fields[] = {
         { "misses", "misses", FIELD_NUMBER, offsetof(ProbeRow, misses) },
         { "nsPerHit", "nsPerHit", FIELD_NUMBER, offsetof(ProbeRow, ns_per_hit) },
         { "kind", "kind", FIELD_STRING, offsetof(ProbeRow, kind) },
+        { "sampledHits", "sampledHits", FIELD_NUMBER, offsetof(ProbeRow, sampled_hits) },
+        { "hitsPerSec", "hitsPerSec", FIELD_DOUBLE, offsetof(ProbeRow, hits_per_sec) },
+        { "cpuShare", "cpuShare", FIELD_DOUBLE, offsetof(ProbeRow, cpu_share) },
+        { "phase", "phase", FIELD_STRING, offsetof(ProbeRow, phase) },
+        { "addedNSec", "addedNSec", FIELD_NUMBER, offsetof(ProbeRow, added_ns) },
+        { "p50NSec", "p50NSec", FIELD_NUMBER, offsetof(ProbeRow, p50_ns) },
+        { "share", "share", FIELD_DOUBLE, offsetof(ProbeRow, share) },
 };
 
 void manager_info_clear(ManagerInfo *i) {

@@ -187,6 +187,13 @@ typedef struct ProbeRow {
         uint64_t hits;
         uint64_t misses;
         uint64_t ns_per_hit;
+        uint64_t sampled_hits;
+        double hits_per_sec;
+        double cpu_share; /* of one CPU, 1 is all of it */
+        char *phase;      /* of kind "bias": which time it is that grows */
+        uint64_t added_ns;
+        uint64_t p50_ns;
+        double share; /* of p50_ns */
         uint32_t present;
 } ProbeRow;
 
@@ -203,6 +210,7 @@ int query_probes(Query *q, ProbeRows *ret);
 void probe_rows_clear(ProbeRows *p);
 json_object *probe_row_to_json(const ProbeRow *row);
 bool probe_row_has(const ProbeRow *row, size_t offset);
+#define PROBE_ROW_HAS(row, member) probe_row_has(row, offsetof(ProbeRow, member))
 
 /* Names of units as systemctl takes them: ".service" is appended where there is no suffix. NULL if out of
  * memory. */

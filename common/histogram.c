@@ -24,6 +24,7 @@ void hist_short_add(struct hist_short *dst, const struct hist_short *src) {
 
 void op_value_add(struct op_value *dst, const struct op_value *src) {
         dst->errors += src->errors;
+        dst->requests += src->requests;
         numbers_add(dst->step_ns, src->step_ns, _STEP_MAX);
         hist_full_add(&dst->total, &src->total);
         for (size_t i = 0; i < _PHASE_MAX; i++)

@@ -219,6 +219,39 @@ int bus_append_blamed(sd_bus_message *m, const BlamedRow *row) {
         return sd_bus_message_close_container(m);
 }
 
+static int append_probe_costs(sd_bus_message *m, const ProbeRow *probe) {
+        int r = 0;
+
+        if (probe->has_ns)
+                r = bus_append_u64_entry(m, "nsPerHit", probe->ns_per_hit);
+        if (r >= 0 && probe->sampled_hits > 0)
+                r = bus_append_u64_entry(m, "sampledHits", probe->sampled_hits);
+        if (r >= 0 && probe->has_rate)
+                r = sd_bus_message_append(m, "{sv}", "hitsPerSec", "d", probe->hits_per_sec);
+        if (r >= 0 && probe->has_rate && probe->has_ns)
+                r = sd_bus_message_append(m, "{sv}", "cpuShare", "d", probe->cpu_share);
+
+        return r;
+}
+
+static int append_bias(sd_bus_message *m, const ProbeRow *probe) {
+        int r;
+
+        r = bus_append_text_entry(m, "phase", probe->phase);
+        if (r >= 0)
+                r = bus_append_u64_entry(m, "addedNSec", probe->added_ns);
+        if (r >= 0)
+                r = bus_append_u64_entry(m, "p50NSec", probe->p50_ns);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "share", "d", probe->share);
+
+        return r;
+}
+
+static bool has_counters(const ProbeRow *probe) {
+        return !streq(probe->kind, "floor") && !streq(probe->kind, "bias");
+}
+
 int bus_append_probe(sd_bus_message *m, const ProbeRow *probe) {
         const struct {
                 const char *key, *value;
@@ -236,10 +269,15 @@ int bus_append_probe(sd_bus_message *m, const ProbeRow *probe) {
                 if (r < 0)
                         return r;
         }
-        r = bus_append_u64_entry(m, "hits", probe->hits);
-        if (r < 0)
-                return r;
-        r = bus_append_u64_entry(m, "misses", probe->misses);
+        if (has_counters(probe)) {
+                r = bus_append_u64_entry(m, "hits", probe->hits);
+                if (r >= 0)
+                        r = bus_append_u64_entry(m, "misses", probe->misses);
+        }
+        if (r >= 0)
+                r = append_probe_costs(m, probe);
+        if (r >= 0 && streq(probe->kind, "bias"))
+                r = append_bias(m, probe);
         if (r < 0)
                 return r;
 

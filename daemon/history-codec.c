@@ -288,6 +288,7 @@ static bool short_diff(const struct hist_short *now, const struct hist_short *be
 
 bool op_value_diff(const struct op_value *now, const struct op_value *before, struct op_value *ret) {
         ret->folded_from = 0;
+        ret->requests = 0; /* not kept */
         if (!number_diff(now->errors, before->errors, &ret->errors) ||
             !numbers_diff(now->step_ns, before->step_ns, ret->step_ns, _STEP_MAX) ||
             !full_diff(&now->total, &before->total, &ret->total))

@@ -129,6 +129,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (r < 0)
                         log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
         }
+        costs_tick(m->costs, now_ns());
         manager_report_suppressed(m);
         r = manager_scan(m);
         if (r < 0)
@@ -350,6 +351,8 @@ static int setup_tables(Manager *m) {
         if (r >= 0)
                 r = blamer_new(&m->blamer, &m->maps, m->changes, m->owners, m->devices, m->in_flight);
         if (r >= 0)
+                r = costs_new(&m->costs, &m->maps);
+        if (r >= 0)
                 r = sources_read(&m->sources, &m->maps);
         if (r >= 0)
                 r = start_changes(m);
@@ -421,6 +424,7 @@ Manager *manager_free(Manager *m) {
         trace_free(m->trace);
         stall_log_free(m->stalls);
         blamer_free(m->blamer);
+        costs_free(m->costs);
         in_flight_free(m->in_flight);
         changes_free(m->changes);
         in_progress_table_free(m->in_progress);

@@ -8,6 +8,7 @@
 #include "bus-peer.h"
 #include "bus-system.h"
 #include "conf.h"
+#include "costs.h"
 #include "device.h"
 #include "history-keeper.h"
 #include "in-progress.h"
@@ -61,6 +62,7 @@ struct Manager {
         UnitKeeper *unit_keeper;
         Changes *changes;
         InFlight *in_flight;
+        Costs *costs;
         Blamer *blamer;
         uint64_t tick; /* settings.tick */
         uint64_t started_realtime_us;

@@ -29,6 +29,22 @@ static uint64_t probe_misses(Manager *m, enum probe probe) {
         return n;
 }
 
+static uint64_t whole_ns(double ns) {
+        return ns > 0 && ns < (double) INT64_MAX ? (uint64_t) (ns + 0.5) : 0;
+}
+
+static void row_set_costs(Manager *m, ProbeRow *row, enum probe probe, unsigned attached) {
+        ProbeCosts costs;
+
+        costs_get(m->costs, probe, attached, &costs);
+        row->has_ns = costs.has_ns;
+        row->ns_per_hit = whole_ns(costs.ns_per_hit);
+        row->sampled_hits = costs.sampled_hits;
+        row->has_rate = costs.has_rate;
+        row->hits_per_sec = costs.hits_per_sec;
+        row->cpu_share = costs.ns_per_hit * costs.hits_per_sec / NSEC_PER_SEC;
+}
+
 static int list_probes(Manager *m, probe_callback callback, void *userdata) {
         int r;
 
@@ -52,10 +68,50 @@ static int list_probes(Manager *m, probe_callback callback, void *userdata) {
                         row.misses = probe_misses(m, p);
                         row.state = row.misses ? "degraded" : "ok";
                         row.reason = row.misses ? "the kernel skipped events" : NULL;
+                        row_set_costs(m, &row, p, info.attached);
                 } else {
                         row.state = "absent";
                         row.reason = info.reason;
                 }
+                r = callback(&row, userdata);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+static const char *fs_type_of(uint32_t dev, void *userdata) {
+        return device_table_fs_type(userdata, dev);
+}
+
+static int list_bias(Manager *m, probe_callback callback, void *userdata) {
+        ProbeRow floor = { .kind = "floor", .probe = "empty program", .has_ns = true };
+        const Bias *all;
+        double ns;
+        size_t n;
+        int r;
+
+        if (costs_get_floor(m->costs, &ns)) {
+                floor.ns_per_hit = whole_ns(ns);
+                r = callback(&floor, userdata);
+                if (r < 0)
+                        return r;
+        }
+        r = costs_bias(m->costs, m->series, fs_type_of, m->devices, &all, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                const Bias *b = all + i;
+                ProbeRow row = {
+                        .kind = "bias",
+                        .probe = b->op,
+                        .phase = b->phase,
+                        .added_ns = whole_ns(b->added_ns),
+                        .p50_ns = b->p50_ns,
+                        .share = b->added_ns / (double) b->p50_ns,
+                };
+
                 r = callback(&row, userdata);
                 if (r < 0)
                         return r;
@@ -133,6 +189,8 @@ int query_probes(Manager *m, probe_callback callback, void *userdata) {
         if (r < 0)
                 return r;
         r = list_probes(m, callback, userdata);
+        if (r >= 0)
+                r = list_bias(m, callback, userdata);
         if (r >= 0)
                 r = list_losses(m, callback, userdata);
         if (r >= 0)

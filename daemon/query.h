@@ -93,15 +93,26 @@ int query_unit_current_rows(Manager *m, const char *unit, row_callback callback,
  * it is in no unit of the default hierarchy. */
 int query_unit_by_pid(Manager *m, uint32_t pid, char **ret);
 
-/* Rows of "probes": kind "probe", "loss" or "blind". */
+/* Rows of "probes": kind "probe", "loss", "blind", "floor" (what an empty program takes) or "bias" (what measuring adds
+ * to an operation or request). */
 typedef struct ProbeRow {
         const char *kind;
-        const char *probe;    /* logical probe, name of the loss counter, or title of the blind spot */
+        const char *probe;    /* logical probe, name of the loss counter, title of the blind spot, or operation */
         const char *attached; /* "tp_btf:NAME", NULL if absent */
         const char *reason;   /* why absent or degraded; text of a blind spot; else NULL */
-        const char *state;    /* "ok", "degraded", "absent" */
-        uint64_t hits;        /* for kind "loss": what was lost */
+        const char *state;    /* "ok", "degraded", "absent"; NULL for "floor" and "bias" */
+        uint64_t hits;        /* for kind "loss": what was lost; not for "floor" and "bias" */
         uint64_t misses;
+        bool has_ns; /* for kinds "probe" and "floor" */
+        uint64_t ns_per_hit;
+        uint64_t sampled_hits; /* by so many it is known */
+        bool has_rate; /* for kind "probe" */
+        double hits_per_sec;
+        double cpu_share; /* 0..1 of one CPU; if has_ns, too */
+        const char *phase; /* for kind "bias": "total", "queue", "device" */
+        uint64_t added_ns;
+        uint64_t p50_ns;
+        double share; /* of p50_ns */
 } ProbeRow;
 typedef int (*probe_callback)(const ProbeRow *row, void *userdata);
 int query_probes(Manager *m, probe_callback callback, void *userdata);

@@ -90,13 +90,22 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 
 static SD_VARLINK_DEFINE_STRUCT_TYPE(
         Probe,
-        FIELD(kind, STRING, "probe, loss (a counter of what was lost) or blind (what cannot be seen here)"),
-        FIELD(probe, STRING, "Its name"),
+        FIELD(kind, STRING, "probe, loss (a counter of what was lost), blind (what cannot be seen here), floor (what "
+                            "an empty program takes) or bias (what measuring adds to an operation or request)"),
+        FIELD(probe, STRING, "Its name; of bias the operation or kind of request"),
         OPTIONAL(attached, STRING, "The attach point that was chosen"),
         OPTIONAL(reason, STRING, "Why it is absent or degraded, or what a blind spot is about"),
         OPTIONAL(state, STRING, "ok, degraded or absent"),
-        FIELD(hits, INT, "Events that were seen, or lost"),
-        FIELD(misses, INT, "Events that the kernel has skipped"));
+        OPTIONAL(hits, INT, "Events that were seen, or lost"),
+        OPTIONAL(misses, INT, "Events that the kernel has skipped"),
+        OPTIONAL(nsPerHit, INT, "What one costs, as the last calibration has measured"),
+        OPTIONAL(sampledHits, INT, "How many it has measured"),
+        OPTIONAL(hitsPerSec, FLOAT, "In the last interval of the daemon, about five seconds"),
+        OPTIONAL(cpuShare, FLOAT, "The product of both, of one CPU"),
+        OPTIONAL(phase, STRING, "Of bias: total, or the part of a request"),
+        OPTIONAL(addedNSec, INT, "Of bias: what the programs add to it, estimated"),
+        OPTIONAL(p50NSec, INT, "Of bias: the median that includes it, of all units"),
+        OPTIONAL(share, FLOAT, "Of bias: addedNSec by p50NSec"));
 
 static SD_VARLINK_DEFINE_METHOD(
         GetStatus,

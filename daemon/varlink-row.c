@@ -55,6 +55,7 @@ static int build_strings(sd_json_variant **ret, const char *name, void *userdata
 #define DEVICE(key, dev) SD_JSON_BUILD_PAIR_CALLBACK(key, build_device, (void *) (dev))
 #define NUMBER(key, n) SD_JSON_BUILD_PAIR_UNSIGNED(key, n)
 #define NUMBER_IF(condition, key, n) SD_JSON_BUILD_PAIR_CONDITION(condition, key, SD_JSON_BUILD_UNSIGNED(n))
+#define REAL_IF(condition, key, d) SD_JSON_BUILD_PAIR_CONDITION(condition, key, SD_JSON_BUILD_REAL(d))
 #define TEXT_IF(condition, key, s) \
         SD_JSON_BUILD_PAIR_CONDITION(condition, key, SD_JSON_BUILD_CALLBACK(build_text, (void *) (s)))
 
@@ -112,6 +113,8 @@ int varlink_blamed(const BlamedRow *row, sd_json_variant **ret) {
 }
 
 int varlink_probe(const ProbeRow *probe, sd_json_variant **ret) {
+        bool is_bias = streq(probe->kind, "bias"), has_counters = !is_bias && !streq(probe->kind, "floor");
+
         return sd_json_buildo(
                         ret,
                         TEXT("kind", probe->kind),
@@ -119,8 +122,16 @@ int varlink_probe(const ProbeRow *probe, sd_json_variant **ret) {
                         TEXT("attached", probe->attached),
                         TEXT("reason", probe->reason),
                         TEXT("state", probe->state),
-                        NUMBER("hits", probe->hits),
-                        NUMBER("misses", probe->misses));
+                        NUMBER_IF(has_counters, "hits", probe->hits),
+                        NUMBER_IF(has_counters, "misses", probe->misses),
+                        NUMBER_IF(probe->has_ns, "nsPerHit", probe->ns_per_hit),
+                        NUMBER_IF(probe->sampled_hits > 0, "sampledHits", probe->sampled_hits),
+                        REAL_IF(probe->has_rate, "hitsPerSec", probe->hits_per_sec),
+                        REAL_IF(probe->has_rate && probe->has_ns, "cpuShare", probe->cpu_share),
+                        TEXT_IF(is_bias, "phase", probe->phase),
+                        NUMBER_IF(is_bias, "addedNSec", probe->added_ns),
+                        NUMBER_IF(is_bias, "p50NSec", probe->p50_ns),
+                        REAL_IF(is_bias, "share", probe->share));
 }
 
 static int build_owners(sd_json_variant **ret, const char *name, void *userdata) {

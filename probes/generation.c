@@ -19,7 +19,6 @@ enum {
         LOAD_ATTEMPTS_MAX = 128,
 };
 
-#define STUB "handle_stats_stub"
 #define STUB_TARGET "handle_stats"
 
 /* libbpf names the program that the kernel refused only in its messages. */
@@ -214,14 +213,14 @@ static int attach_handle_stats(Generation *g, const ProbeDef *def) {
                 return -errno;
 
         if (g->share_maps) {
-                r = repin(g, "links", STUB);
+                r = repin(g, "links", HANDLE_STATS_STUB);
                 if (r >= 0)
-                        return repin(g, "progs", STUB);
+                        return repin(g, "progs", HANDLE_STATS_STUB);
                 if (r != -ENOENT)
                         return r;
         }
 
-        return attach_and_pin(g, g->skel->progs.handle_stats_stub, def, STUB);
+        return attach_and_pin(g, g->skel->progs.handle_stats_stub, def, HANDLE_STATS_STUB);
 }
 
 /* Returns -EAGAIN if a program did not attach and others are to be loaded in its place. */

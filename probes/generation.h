@@ -3,6 +3,9 @@
 
 #include "choice.h"
 
+/* The program that stays attached at jbd2_handle_stats, and calls the one that counts. */
+#define HANDLE_STATS_STUB "handle_stats_stub"
+
 /* One set of programs, links and maps, from opening the object to its pins. Needs the loaders' lock. */
 typedef struct Generation {
         const char *bpffs; /* borrowed */

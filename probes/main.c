@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <getopt.h>
 
+#include "calibrate.h"
 #include "loader.h"
 #include "log.h"
 
 static int help(void) {
-        printf("iolat-probes [OPTIONS...] load|unload|show\n\n"
+        printf("iolat-probes [OPTIONS...] load|unload|show|calibrate\n\n"
                "Load, attach and pin the BPF programs of iolat.\n\n"
                "Commands:\n"
                "  load               Load the programs, or replace older ones without a gap\n"
                "  unload             Detach and remove everything\n"
-               "  show               Show what is attached\n\n"
+               "  show               Show what is attached\n"
+               "  calibrate          Measure for a few seconds what the programs cost\n\n"
                "Options:\n"
                "  -h --help          Show this help\n"
                "     --version       Show the version\n"
@@ -18,6 +21,7 @@ static int help(void) {
                "     --config=FILE   Read this configuration file only\n"
                "     --tier=TIER     auto, tracepoint, function or kprobe (default: as configured)\n"
                "     --force         Replace programs of this same build, too\n"
+               "     --seconds=N     Calibrate for so long (default: 5)\n"
                "     --debug         Log more\n\n"
                "See the iolat-probes(8) man page for details.\n");
 
@@ -39,8 +43,23 @@ static int load(LoaderOptions *o, const char *config_file) {
         return loader_load(o);
 }
 
+static int parse_seconds(const char *s, unsigned *ret) {
+        unsigned long n;
+        char *end;
+
+        if (!isdigit((unsigned char) s[0]))
+                return -EINVAL;
+        errno = 0;
+        n = strtoul(s, &end, 10);
+        if (errno != 0 || *end != 0 || n < 1 || n > CALIBRATE_SECONDS_MAX)
+                return -EINVAL;
+        *ret = n;
+
+        return 0;
+}
+
 int main(int argc, char *argv[]) {
-        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_FORCE, ARG_DEBUG };
+        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_FORCE, ARG_SECONDS, ARG_DEBUG };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
@@ -48,10 +67,12 @@ int main(int argc, char *argv[]) {
                 { "config", required_argument, NULL, ARG_CONFIG },
                 { "tier", required_argument, NULL, ARG_TIER },
                 { "force", no_argument, NULL, ARG_FORCE },
+                { "seconds", required_argument, NULL, ARG_SECONDS },
                 { "debug", no_argument, NULL, ARG_DEBUG },
                 {},
         };
         LoaderOptions o = { .bpffs = DEFAULT_BPFFS };
+        unsigned seconds = CALIBRATE_SECONDS_DEFAULT;
         const char *verb, *config_file = NULL;
         int c, r;
 
@@ -75,6 +96,13 @@ int main(int argc, char *argv[]) {
                 case ARG_FORCE:
                         o.force = true;
                         break;
+                case ARG_SECONDS:
+                        if (parse_seconds(optarg, &seconds) < 0) {
+                                log_error("--seconds= wants a number from 1 to %d, not '%s'.", CALIBRATE_SECONDS_MAX,
+                                          optarg);
+                                return EXIT_FAILURE;
+                        }
+                        break;
                 case ARG_DEBUG:
                         log_set_max_level(LOG_DEBUG);
                         break;
@@ -83,7 +111,7 @@ int main(int argc, char *argv[]) {
                 }
 
         if (optind + 1 != argc) {
-                log_error("Exactly one command is needed: load, unload or show.");
+                log_error("Exactly one command is needed: load, unload, show or calibrate.");
                 return EXIT_FAILURE;
         }
         verb = argv[optind];
@@ -93,8 +121,10 @@ int main(int argc, char *argv[]) {
                 r = loader_unload(o.bpffs);
         else if (streq(verb, "show"))
                 r = loader_show(o.bpffs);
+        else if (streq(verb, "calibrate"))
+                r = loader_calibrate(o.bpffs, seconds);
         else {
-                log_error("Unknown command '%s': load, unload or show.", verb);
+                log_error("Unknown command '%s': load, unload, show or calibrate.", verb);
                 return EXIT_FAILURE;
         }
 

@@ -129,7 +129,7 @@ static void test_largest(void **unused) {
         Buffer b = {};
 
         memset(&op, 0xff, sizeof(op));
-        op.folded_from = op.tick = 0; /* which are not of the history */
+        op.folded_from = op.tick = op.requests = 0; /* which are not of the history */
         op_value_encode(&b, &op);
         assert_true(b.size <= ENCODED_VALUE_MAX);
         assert_int_equal(op_value_decode_add(b.data, b.size, &op2), 0);

@@ -53,6 +53,17 @@ only_new_tracepoints_are_absent() {
     [[ -z $missing ]] || { echo "absent: $missing"; return 1; }
 }
 
+# Some seconds after the daemon has started, without anybody asking for it.
+costs_are_measured() {
+    local i
+    for ((i = 0; i < 60; i++)); do
+        iolatctl probes --json=short | jq -e 'any(.[]; .kind == "floor" and .nsPerHit > 0)' && return 0
+        sleep 1
+    done
+    systemctl status --no-pager iolat-calibrate.service
+    return 1
+}
+
 nothing_is_lost() {
     local lost
     lost=$(jq -r '.[] | select(.kind == "loss" and .hits > 0) | "\(.probe) \(.hits)"' /run/iolat-lab-probes)
@@ -91,4 +102,5 @@ note "$(iolatctl --no-pager probes)"
 check "what can be attached is attached" no_probe_is_missing
 check "what is absent came after the oldest kernel" only_new_tracepoints_are_absent
 check "nothing is lost" nothing_is_lost
+check "what the probes cost is measured" costs_are_measured
 finish
