@@ -129,7 +129,7 @@ def table(title, columns, rows, notes=()):
 
 
 class Budget:
-    """A line of DESIGN.md section 7 and whether it was kept. What could not be measured was not kept."""
+    """A limit that iolat sets itself, and whether it was kept. What could not be measured was not kept."""
 
     def __init__(self, what, value, limit, unit='', note=None):
         self.what, self.value, self.limit, self.unit, self.note = what, value, limit, unit, note
