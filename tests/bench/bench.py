@@ -116,13 +116,13 @@ def nbytes(value):
     return f'{number(value)}{unit}'
 
 
-def table(title, columns, rows, notes=()):
-    """Text columns to the left, the first of them and those whose cells say so; the others to the right."""
+def table(title, columns, rows, notes=(), left=(0,)):
+    """Columns of numbers are flush right, but for those of the given indices."""
     cells = [[str(c) for c in columns]] + [['' if c is None else str(c) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    lines = [f'{title}']
+    lines = [title]
     for row in cells:
-        line = '  '.join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
+        line = '  '.join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
         lines.append(f'  {line.rstrip()}')
     lines += [f'  {n}' for n in notes]
     return '\n'.join(lines) + '\n'
@@ -149,8 +149,9 @@ class Budget:
                 'met' if self.met else 'MISSED']
 
 
-def budget_table(budgets):
-    return table('Budgets', ('', 'measured', 'budget', ''), [b.row() for b in budgets])
+def budget_table(dictionaries):
+    budgets = [Budget(*(d[k] for k in ('what', 'value', 'limit', 'unit', 'note'))) for d in dictionaries]
+    return table('Budgets', ('', 'measured', 'budget', ''), [b.row() for b in budgets], left=(0, 3))
 
 
 def cpu_model():

@@ -9,12 +9,14 @@ import struct
 from collections import namedtuple
 
 SYS_BPF = {'x86_64': 321, 'aarch64': 280}[platform.machine()]
-OBJ_GET, GET_FD_BY_ID, INFO_BY_FD, ENABLE_STATS = 7, 13, 15, 32
+MAP_GET_NEXT_KEY, OBJ_GET, GET_FD_BY_ID, INFO_BY_FD, ENABLE_STATS = 4, 7, 13, 15, 32
 STATS_RUN_TIME = 0
 ATTR_SIZE = 128
+PAGE = os.sysconf('SC_PAGE_SIZE')
 INFO_SIZE = 256
 # linux/bpf.h: struct bpf_prog_info, struct bpf_link_info
 INFO_ID, INFO_NAME, INFO_RUN_TIME, INFO_RUN_COUNT, INFO_MISSES = 4, 64, 192, 200, 208
+HASH, HASHES = 1, (1, 5, 9, 10)  # BPF_MAP_TYPE_*
 LINK_TYPE_RAW_TRACEPOINT = 1
 LINK_NAME, LINK_NAME_LEN = 16, 24
 
@@ -94,14 +96,32 @@ def programs_of_process(pid):
     return ids
 
 
-def pinned_map_bytes(path):
-    """What the kernel says that the pinned map takes."""
+def entries_of_fd(fd, key_size):
+    """How many elements a hash has; of those that are removed meanwhile some may be counted twice or not."""
+    key, following, n = ctypes.create_string_buffer(key_size), ctypes.create_string_buffer(key_size), 0
+    at = 0
+    while True:
+        try:
+            bpf(MAP_GET_NEXT_KEY, struct.pack('<IIQQ', fd, 0, at, ctypes.addressof(following)))
+        except FileNotFoundError:
+            return n
+        ctypes.memmove(key, following, key_size)
+        at, n = ctypes.addressof(key), n + 1
+
+
+def pinned_map(path):
+    """What the pinned map takes, in bytes, and how many elements it has, None unless it is a hash. Before 6.4 the kernel
+    says of a hash only how large it could become: then the bytes are None."""
     fd = get_pinned(path)
     try:
-        for line in pathlib.Path(f'/proc/self/fdinfo/{fd}').read_text().splitlines():
-            if line.startswith('memlock:'):
-                return int(line.split()[1])
-        return None
+        kind, _, key_size, value_size, limit = struct.unpack_from('<5I', info(fd))
+        lines = pathlib.Path(f'/proc/self/fdinfo/{fd}').read_text().splitlines()
+        size = next((int(line.split()[1]) for line in lines if line.startswith('memlock:')), None)
+        entries = entries_of_fd(fd, key_size) if kind in HASHES else None
+        largest = limit * (-(-(key_size + value_size) // 8) * 8)
+        if kind == HASH and size == -(-largest // PAGE) * PAGE:
+            size = None
+        return {'bytes': size, 'entries': entries}
     finally:
         os.close(fd)
 

@@ -71,4 +71,4 @@ def text(result):
     notes = [f'{name}: not measured: {why}' for name, why in result['absent'].items()]
     notes.append(f'Medians of {result["rounds"]} rounds (middle half), of the differences within a round; {result["disk"]}.')
     return bench.table('Nanoseconds of an operation', ('operation', 'with', 'p50', 'added', 'ratio', 'added to mean',
-                                                       'hits'), rows, notes)
+                                                       'hits'), rows, notes, left=(0, 1))

@@ -179,7 +179,7 @@ def sums_table(result):
               'Programs see the whole machine: what it does by itself in a second is the last operation.']
     return bench.table('BPF run time per operation: programs at block_* ("request") and all others ("operation")',
                        ('operation', 'with', 'hits', 'operation ns', 'x empty', 'hits', 'request ns', 'x empty',
-                        'requests', 'ns a request'), rows, notes)
+                        'requests', 'ns a request'), rows, notes, left=(0, 1))
 
 
 def programs_table(result):
@@ -195,9 +195,8 @@ def programs_table(result):
                      bench.number(low['nsecPerHit']['median']) if low else '', bench.number(r['nsecPerOp']['median'])])
         last = key
     return bench.table('Programs', ('operation', 'with', 'program', 'at', 'hits', 'ns a hit', 'empty', 'ns an operation'),
-                       rows)
+                       rows, left=range(4))
 
 
 def text(result):
-    budgets = [Budget(*(b[k] for k in ('what', 'value', 'limit', 'unit', 'note'))) for b in result['budgets']]
-    return '\n'.join([sums_table(result), programs_table(result), bench.budget_table(budgets)])
+    return '\n'.join([sums_table(result), programs_table(result), bench.budget_table(result['budgets'])])

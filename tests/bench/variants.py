@@ -53,6 +53,10 @@ def points_of(bpffs_dir):
     return points
 
 
+def unload(bpffs_dir):
+    subprocess.run([PROBES, 'unload', f'--bpffs={bpffs_dir}'], check=True, stderr=subprocess.DEVNULL)
+
+
 class Nothing:
     name = 'nothing'
 
@@ -80,7 +84,7 @@ class Iolat:
                 yield self
             finally:
                 d.stop()
-                subprocess.run([PROBES, 'unload', f'--bpffs={directory}'], check=True, stderr=subprocess.DEVNULL)
+                unload(directory)
                 self.test.reports.remove(d.report)
 
     def generation(self):
