@@ -145,8 +145,8 @@ class Budget:
     def row(self):
         if self.value is None or self.limit is None:
             return [self.what, '-', '-', f'not measured: {self.note or "unknown"}']
-        return [self.what, f'{number(self.value)} {self.unit}'.rstrip(), f'<= {number(self.limit)} {self.unit}'.rstrip(),
-                'met' if self.met else 'MISSED']
+        value, limit = (f'{number(v)} {self.unit}'.rstrip() for v in (self.value, self.limit))
+        return [self.what, value, f'<= {limit}', 'met' if self.met else 'MISSED']
 
 
 def budget_table(dictionaries):
@@ -163,5 +163,5 @@ def cpu_model():
 
 def machine():
     return {'kernel': platform.release(), 'machine': platform.machine(), 'cpu': cpu_model(),
-            'cpus': len(os.sched_getaffinity(0)), 'memoryBytes': os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'),
-            'load': os.getloadavg()[0]}
+            'cpus': len(os.sched_getaffinity(0)), 'load': os.getloadavg()[0],
+            'memoryBytes': os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')}

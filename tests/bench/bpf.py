@@ -110,8 +110,8 @@ def entries_of_fd(fd, key_size):
 
 
 def pinned_map(path):
-    """What the pinned map takes, in bytes, and how many elements it has, None unless it is a hash. Before 6.4 the kernel
-    says of a hash only how large it could become: then the bytes are None."""
+    """What the pinned map takes, in bytes, and how many elements it has, None unless it is a hash. Before 6.4 the
+    kernel says of a hash only how large it could become: then the bytes are None."""
     fd = get_pinned(path)
     try:
         kind, _, key_size, value_size, limit = struct.unpack_from('<5I', info(fd))

@@ -37,8 +37,8 @@ def null_blk():
             for name, value in {'size': SIZE_MB, 'memory_backed': 1, 'power': 1}.items():
                 (device / name).write_text(str(value))
             index = (device / 'index').read_text().strip()
-            yield wait_for(lambda: next((n for n in (pathlib.Path('/dev', device.name), pathlib.Path(f'/dev/nullb{index}'))
-                                         if n.exists()), None), what='the null_blk device')
+            nodes = pathlib.Path('/dev', device.name), pathlib.Path(f'/dev/nullb{index}')
+            yield wait_for(lambda: next((n for n in nodes if n.exists()), None), what='the null_blk device')
             (device / 'power').write_text('0')
         finally:
             device.rmdir()

@@ -120,7 +120,8 @@ static int read_points(Point *points) {
                 }
                 r = point_open(points + n++, kind, target);
                 if (r < 0) {
-                        fprintf(stderr, "iolat-bench-empty: cannot attach to %s:%s: %s\n", kind, target, strerror(-r));
+                        fprintf(stderr, "iolat-bench-empty: cannot attach to %s:%s: %s\n", kind, target,
+                                strerror(-r));
                         return r;
                 }
         }
@@ -135,8 +136,9 @@ static int print_stats(const Point *points, int n) {
 
                 if (bpf_obj_get_info_by_fd(bpf_program__fd(points[i].program), &info, &size) < 0)
                         return -errno;
-                printf("%s{\"id\":%u,\"kind\":\"%s\",\"target\":\"%s\",\"runCount\":%" PRIu64 ",\"runNSec\":%" PRIu64 "}",
-                       i == 0 ? "[" : ",", info.id, points[i].kind, points[i].target, (uint64_t) info.run_cnt,
+                printf("%s{\"id\":%u,\"kind\":\"%s\",\"target\":\"%s\"", i == 0 ? "[" : ",", info.id, points[i].kind,
+                       points[i].target);
+                printf(",\"runCount\":%" PRIu64 ",\"runNSec\":%" PRIu64 "}", (uint64_t) info.run_cnt,
                        (uint64_t) info.run_time_ns);
         }
         printf(n == 0 ? "[]\n" : "]\n");

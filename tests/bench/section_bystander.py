@@ -15,6 +15,7 @@ from variants import Empty, Iolat, Nothing
 KINDS = ('mutex', 'pipe', 'rename', 'mmap')
 THREADS_OF_A_CPU = 4
 BASE = 'nothing'
+COUNTED = ('runs', 'nsecPerRun', 'runNSec', 'hits')
 
 
 def lock_hits(variant):
@@ -92,11 +93,11 @@ def text(result):
         ratios = [bench.with_spread(r[f'{k}Ratio']) if f'{k}Ratio' in r else '' for k in ('nsec', 'cpuNSec')]
         rows.append([r['kind'] if r['kind'] != last else '', r['variant'], bench.number(r['nsec']['median']), ratios[0],
                      bench.number(r['cpuNSec']['median']), ratios[1],
-                     *(bench.number(r[k]['median']) if r.get(k) else '' for k in ('runs', 'nsecPerRun', 'runNSec', 'hits'))])
+                     *(bench.number(r[k]['median']) if r.get(k) else '' for k in COUNTED)])
         last = r['kind']
-    notes = [f'{result["threads"]} threads. Medians of {result["rounds"]} rounds (middle half), ratios of those within a '
-             'round.',
-             'Runs are those of all programs, of the whole machine; hits those that were counted as part of storage I/O.']
+    notes = [f'{result["threads"]} threads. Medians of {result["rounds"]} rounds (middle half), ratios of those within '
+             'a round.',
+             'Runs are those of all programs, of the whole machine; hits those that were part of storage I/O.']
     return bench.table('A program without storage I/O that waits for locks',
                        ('lock', 'with', 'ns', 'ratio', 'CPU ns', 'ratio', 'runs', 'ns a run', 'BPF ns', 'hits'), rows,
                        notes, left=(0, 1))

@@ -69,6 +69,8 @@ def text(result):
                      bench.number(r['hits']['median'], 2) if 'hits' in r else ''])
         last = r['op']
     notes = [f'{name}: not measured: {why}' for name, why in result['absent'].items()]
-    notes.append(f'Medians of {result["rounds"]} rounds (middle half), of the differences within a round; {result["disk"]}.')
-    return bench.table('Nanoseconds of an operation', ('operation', 'with', 'p50', 'added', 'ratio', 'added to mean',
-                                                       'hits'), rows, notes, left=(0, 1))
+    notes.append(f'Medians of {result["rounds"]} rounds (middle half), of the differences within a round; '
+                 f'{result["disk"]}.')
+    return bench.table('Nanoseconds of an operation',
+                       ('operation', 'with', 'p50', 'added', 'ratio', 'added to mean', 'hits'), rows, notes,
+                       left=(0, 1))

@@ -86,8 +86,8 @@ def budgets_of(result):
     return [Budget('idle: CPU', idle['cpuPercent'], CPU_PERCENT_MAX, '%'),
             Budget('idle: wakeups', idle['wakeupsPerSec'], WAKEUPS_MAX, 'a second'),
             Budget('idle: RSS', mebibytes(idle['residentBytes']), RESIDENT_MAX >> 20, 'MiB'),
-            Budget(f'{active["units"]} units of {OPS_OF_BUDGET} operations and {REQUESTS_OF_BUDGET} kinds of requests each '
-                   '(extrapolated): memory of maps', mebibytes(full_map_bytes(active)), MAPS_MAX >> 20, 'MiB',
+            Budget(f'{active["units"]} units of {OPS_OF_BUDGET} operations and {REQUESTS_OF_BUDGET} kinds of requests '
+                   'each (extrapolated): memory of maps', mebibytes(full_map_bytes(active)), MAPS_MAX >> 20, 'MiB',
                    note='this kernel does not say what a hash takes'),
             Budget(f'{active["units"]} units: a page of 1000 rows, p99', result['queries']['page']['p99MSec'],
                    PAGE_MSEC_MAX, 'ms'),
@@ -118,4 +118,5 @@ def text(result):
              'Programs: ' + ', '.join(f'{k} {nbytes(v)}' for k, v in result['binaries'].items()) + '.',
              f'{active["units"]} units: {active["unitsNamed"]} named, {active["operationsLost"]} operations lost'
              f'{"; losses: " + str(active["losses"]) if active["losses"] else ""}; {result["disk"]}.']
-    return bench.table('iolatd', ('', 'idle', f'{active["units"]} units'), rows, notes) + '\n' + bench.budget_table(result['budgets'])
+    return '\n'.join([bench.table('iolatd', ('', 'idle', f'{active["units"]} units'), rows, notes),
+                      bench.budget_table(result['budgets'])])

@@ -113,13 +113,13 @@ def budgets_of(sums, quiet, absent):
     result = []
     for op in 'append+fsync', 'overwrite+fdatasync', 'clean-fsync':
         row = find(sums, op, 'iolat')
-        result += [Budget(f'{op}: operation and journal programs', middle(row, 'operation', 'ratioToEmpty'), SYNC_RATIO_MAX,
-                          'x empty'),
-                   Budget(f'{op}: operation and journal programs', middle(row, 'operation', 'nsec'), SYNC_NSEC_MAX, 'ns')]
+        what = f'{op}: operation and journal programs'
+        result += [Budget(what, middle(row, 'operation', 'ratioToEmpty'), SYNC_RATIO_MAX, 'x empty'),
+                   Budget(what, middle(row, 'operation', 'nsec'), SYNC_NSEC_MAX, 'ns')]
     for op in 'device-read', 'dread', 'dwrite', 'append+fsync':
-        limit = middle(find(sums, op, 'biolatency'), 'nsecPerRequest')
-        result.append(Budget(f'{op}: one request, against biolatency', middle(find(sums, op, 'iolat'), 'nsecPerRequest'),
-                             limit, 'ns', note=absent.get('biolatency')))
+        mine, limit = (middle(find(sums, op, name), 'nsecPerRequest') for name in ('iolat', 'biolatency'))
+        result.append(Budget(f'{op}: one request, against biolatency', mine, limit, 'ns',
+                             note=absent.get('biolatency')))
     for op in QUIET:
         result.append(Budget(f'{op}: hits beyond those of the background', quiet[op], QUIET_HITS_MAX, 'a call'))
     return result
@@ -171,7 +171,7 @@ def sums_table(result):
             ratio = r[part].get('ratioToEmpty')
             row += [bench.number(r[part]['hits']['median']), bench.with_spread(r[part]['nsec']),
                     f'{ratio["median"]:.2f}' if ratio else '']
-        row += [bench.number(r['requests']['median']), bench.with_spread(r['nsecPerRequest']) if 'nsecPerRequest' in r else '']
+        row += [bench.number(r['requests']['median']), bench.with_spread(r.get('nsecPerRequest'))]
         rows.append(row)
         last = r['op']
     notes = [f'{name}: not measured: {why}' for name, why in result['absent'].items()]
@@ -194,8 +194,8 @@ def programs_table(result):
                      bench.number(r['hits']['median']), bench.with_spread(r['nsecPerHit']),
                      bench.number(low['nsecPerHit']['median']) if low else '', bench.number(r['nsecPerOp']['median'])])
         last = key
-    return bench.table('Programs', ('operation', 'with', 'program', 'at', 'hits', 'ns a hit', 'empty', 'ns an operation'),
-                       rows, left=range(4))
+    columns = ('operation', 'with', 'program', 'at', 'hits', 'ns a hit', 'empty', 'ns an operation')
+    return bench.table('Programs', columns, rows, left=range(4))
 
 
 def text(result):

@@ -109,9 +109,10 @@ def text(result):
     rows += [['units named', *(str(g['unitsNamed']) for g in result['growth'])],
              ['operations lost', *(str(g['operationsLost']) for g in result['growth'])]]
     c = result['churn']
-    notes = [f'{c["units"]} units, {number(c["birthsPerSec"])} births and deaths a second for {number(c["seconds"])} s: '
-             f'{c["unitsNamed"]} and {c["bornAndNamed"]} of {c["born"]} named, {c["operationsLost"]} operations lost, '
-             f'CPU {number(c["cpuPercent"])} %, RSS {nbytes(c["residentBytesBefore"])} -> {nbytes(c["residentBytes"])}.']
+    notes = [f'{c["units"]} units, {number(c["birthsPerSec"])} births and deaths a second for {number(c["seconds"])} '
+             f's: {c["unitsNamed"]} and {c["bornAndNamed"]} of {c["born"]} named, {c["operationsLost"]} operations '
+             f'lost, CPU {number(c["cpuPercent"])} %, RSS {nbytes(c["residentBytesBefore"])} -> '
+             f'{nbytes(c["residentBytes"])}.']
     for g in (*result['growth'], c):
         if g['losses']:
             notes.append(f'Losses with {g["units"]} units: {g["losses"]}')

@@ -2,7 +2,6 @@
 """A daemon that is looked at from outside, and services for it to watch."""
 
 import contextlib
-import os
 import pathlib
 import struct
 import subprocess
