@@ -146,12 +146,18 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
         int r;
 
         r = manager_refresh(m);
-        if (r >= 0)
+        /* First those that have just gone, then those that are too many: where something always has, too. */
+        for (unsigned i = 0; r >= 0 && i < 2; i++) {
                 r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->fold_after_ns, m->config.max_units);
-        if (r < 0)
-                log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
-        if (r != 0) {
+                if (r <= 0)
+                        break;
                 /* At once, as the next page of a listing does not do it, and would miss what has moved. */
+                m->refreshed_ns = 0;
+                r = manager_refresh(m);
+                (void) changes_forget_gone(m->changes);
+        }
+        if (r < 0) {
+                log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
                 m->refreshed_ns = 0;
                 (void) manager_refresh(m);
                 (void) changes_forget_gone(m->changes);

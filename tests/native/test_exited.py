@@ -161,5 +161,19 @@ def test_too_many_units(t):
     equal(sum(own.values()), count, 'fsyncs of all units')
 
 
+def test_too_many_units_while_more_come(t):
+    """On a machine where some unit always has just ended, older ones go to (exited) all the same."""
+    d, disk = t.enter(daemon(t, config=FEW, env=HURRY)), t.enter(ext4())
+    t.enter(cgroup('keeps-the-slice.service'))
+    for n in range(160):
+        run_of(f'{n}.service', disk, 2)
+        time.sleep(0.03)
+    # Those of the last second and the sixteen, and what the machine does by itself.
+    left = len(set(keys(d, 'ops', disk)))
+    check(left <= 80, f'{left} units are kept apart')
+    wait_for(lambda: sum(c for u, c in fsyncs(d, disk).items() if u.startswith(('iolat-test', '(exited)'))) == 320, 10,
+             'fsyncs of all units')
+
+
 if __name__ == '__main__':
     harness.main()
