@@ -102,9 +102,6 @@ static int on_stall(const struct stall *record, void *userdata) {
         Manager *m = userdata;
         int r;
 
-        if (!m->stalls) { /* still starting up: those are older than we are */
-                return 0;
-        }
         r = manager_on_stall(m, record);
         if (r < 0)
                 log_warning_errno(r, "Cannot note a stall, ignoring: %m");
