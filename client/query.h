@@ -170,10 +170,19 @@ int query_trace(Query *q, const char *unit, uint64_t min_ns);
 int operation_read(sd_bus_message *signal, StallRow *ret);
 json_object *operation_to_json(const StallRow *row);
 
-/* Signals: each of that name is given to the callback while query_run() runs, which returns 0 when the user has
- * had enough (SIGINT, SIGTERM, or nobody reads stdout any more), and logs it if the daemon goes away. The event
- * loop is there once query_watch() was called. */
-int query_watch(Query *q, const char *signal, sd_bus_message_handler_t callback, void *userdata);
+/* What is to be done while query_run() runs. */
+typedef struct QueryWatch {
+        const char *signal; /* of the manager */
+        sd_bus_message_handler_t on_signal;
+        /* The daemon had gone away, and can be asked again: whatever it was asked for before, it knows nothing of. */
+        int (*on_back)(void *userdata);
+        void *userdata;
+} QueryWatch;
+
+/* From now on a daemon that goes away is waited for: that is logged once, and every function that asks it something
+ * returns -ECONNRESET without a word. query_run() returns 0 when the user has had enough (SIGINT, SIGTERM, or nobody
+ * reads stdout any more). The event loop is there once query_watch() was called. */
+int query_watch(Query *q, const QueryWatch *w);
 sd_event *query_event(Query *q);
 int query_run(Query *q);
 
