@@ -41,6 +41,7 @@ int query_start(const Options *o, Query **ret);
 typedef struct ListRequest {
         char **patterns, **ops, **phases;
         const Range *range;
+        bool buckets;   /* not with a range */
         uint32_t limit; /* of rows in one page */
 } ListRequest;
 

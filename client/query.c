@@ -284,7 +284,7 @@ int query_list_request(Query *q, const ListRequest *l, uint64_t cursor, sd_bus_m
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : "List", &m);
+        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : l->buckets ? "ListBuckets" : "List", &m);
         if (r < 0)
                 return r;
         r = append_lists(m, l->patterns, l->ops, l->phases);
@@ -328,11 +328,10 @@ static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows
         return query_list_decode(reply, l, rows, ret_next, ret_covered);
 }
 
-static int list_all(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
-                    Range *ret_covered) {
+/* The patterns of the request are not used. */
+static int list_all(Query *q, char **patterns, ListRequest l, Rows *ret, Range *ret_covered) {
         _cleanup_(rows_clear) Rows rows = {};
         _cleanup_(strv_freep) char **sent = NULL;
-        ListRequest l = { .ops = ops, .phases = phases, .range = range, .limit = LIST_ROWS_MAX };
         uint64_t cursor = 0, next;
         Range covered = {};
         int r;
@@ -341,6 +340,7 @@ static int list_all(Query *q, char **patterns, char **ops, char **phases, const 
         if (r < 0)
                 return log_oom();
         l.patterns = sent;
+        l.limit = LIST_ROWS_MAX;
 
         for (size_t page = 0;; page++) {
                 /* Only what the first page says counts: the history goes on meanwhile. */
@@ -365,12 +365,18 @@ static int list_all(Query *q, char **patterns, char **ops, char **phases, const 
 }
 
 int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
-        return list_all(q, patterns, ops, phases, NULL, ret, NULL);
+        return list_all(q, patterns, (ListRequest){ .ops = ops, .phases = phases }, ret, NULL);
+}
+
+int query_rows_with_buckets(Query *q, char **ops, Rows *ret) {
+        return list_all(q, NULL, (ListRequest){ .ops = ops, .buckets = true }, ret, NULL);
 }
 
 int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
                      Range *ret_covered) {
-        return list_all(q, patterns, ops, phases, range, ret, ret_covered);
+        const ListRequest l = { .ops = ops, .phases = phases, .range = range };
+
+        return list_all(q, patterns, l, ret, ret_covered);
 }
 
 int query_covered(Query *q, const Range *range, Range *ret_covered) {

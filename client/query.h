@@ -25,6 +25,9 @@ typedef struct Range {
         uint64_t until_us; /* UINT64_MAX: up to now */
 } Range;
 
+/* As query_rows() for all units; the rows have their buckets. */
+int query_rows_with_buckets(Query *q, char **ops, Rows *ret);
+
 /* As query_rows(), of that time only. Returns also which part of it the history covers, 0 and 0 if none. */
 int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
                      Range *ret_covered);
@@ -69,24 +72,9 @@ int query_log_no_unit(const char *unit);
 /* Rows of the present invocation. Sorted. */
 int query_unit_current(Query *q, const char *path, Rows *ret);
 
-typedef struct Bucket {
-        uint64_t upper_ns; /* UINT64_MAX: no limit */
-        uint64_t count;
-} Bucket;
-
-typedef struct Buckets {
-        Bucket *items;
-        size_t n;
-} Buckets;
-
-enum {
-        BUCKETS_MAX = 4096,
-};
-
 /* device "" is all devices together. -ENOENT also if nothing was counted under these names. */
 int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device,
                     Buckets *ret);
-void buckets_clear(Buckets *b);
 
 /* One row of GetBlame(). */
 typedef struct BlameRow {
