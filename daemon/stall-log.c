@@ -8,8 +8,8 @@
 /* In a flood, after everybody else. */
 #define FLOOD_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 20)
 
-/* What ended while no daemon was there waits until it is known what units say about their alerts. */
-#define START_DELAY_US (USEC_PER_SEC / 2)
+/* The files of units lie on disks, which may hang. */
+#define START_DELAY_MAX_US (USEC_PER_SEC / 2)
 
 enum {
         TIMER_ACCURACY_US = 50 * 1000,
@@ -65,10 +65,15 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-static int on_start(sd_event_source *s, uint64_t usec, void *userdata) {
-        StallLog *l = userdata;
+void stall_log_start(StallLog *l) {
+        (void) sd_event_source_set_enabled(l->start_timer, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(l->source, SD_EVENT_ON);
+}
 
-        return sd_event_source_set_enabled(l->source, SD_EVENT_ON);
+static int on_start(sd_event_source *s, uint64_t usec, void *userdata) {
+        stall_log_start(userdata);
+
+        return 0;
 }
 
 int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback callback, void *userdata) {
@@ -93,8 +98,8 @@ int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback ca
         r = sd_event_source_set_enabled(l->source, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(e, &l->start_timer, CLOCK_MONOTONIC, START_DELAY_US, TIMER_ACCURACY_US, on_start,
-                                       l);
+        r = sd_event_add_time_relative(e, &l->start_timer, CLOCK_MONOTONIC, START_DELAY_MAX_US, TIMER_ACCURACY_US,
+                                       on_start, l);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

@@ -224,7 +224,7 @@ def test_ended_while_no_daemon_was_there(t, how):
     bus = connect(t, d)
     for unit, most in totals.items():
         found = wait_for(lambda: stall_of(bus, unit), what=f'stall of {unit}')
-        equal((found['op'], found['state'], found['phase']), ('fsync', 'done', 'journal'), 'stall')
+        equal((found['op'], found['state']), ('fsync', 'done'), 'stall')
         check(most * 0.9 < found['totalNSec'] <= most, f'{found["totalNSec"]} ns of {most}')
     found = stall_of(bus, known.unit)
     check(abs(found['startRealtimeUSec'] - first['startRealtimeUSec']) < 0.2e6, f'start: {first}, {found}')
@@ -615,7 +615,6 @@ def test_storm(t):
     config = ''.join(f'{key}=1us\n' for key in ('FsyncRecordSec', 'FsyncAlertSec', 'WriteRecordSec', 'WriteAlertSec'))
     d = t.enter(daemon(t, config='[Stall]\n' + config))
     disk, group, bus = t.enter(ext4()), t.enter(cgroup('a.service')), connect(t, d)
-    time.sleep(1)  # a daemon that has just begun does not read them yet
     workload('dread', disk.path('file'), group, count=2000, block=4096, prepare='1M')  # everything is in its place
     first = max(s['id'] for s in pages(bus))
     before, cpu, began = d.resident_bytes(), cpu_seconds(d.process.pid), time.monotonic()
@@ -642,7 +641,6 @@ def test_burst(t):
     """More at once than the ring holds: counted, and the daemon serves."""
     d = t.enter(daemon(t, config='[Stall]\nFsyncRecordSec=1us\nWriteRecordSec=1us\n'))
     disk, group, bus = t.enter(ext4()), t.enter(cgroup('a.service')), connect(t, d)
-    time.sleep(1)  # as above
     seen = workload('dread', disk.path('file'), group, threads=4, count=10000, block=4096, prepare='1M')
     d.expect_counts(group.unit, {'dread': seen['count']})
     lost = d.losses().get('stall-ring-full', 0)
