@@ -54,7 +54,7 @@ int query_rows(Manager *m, const RowFilter *filter, uint64_t cursor, uint32_t li
                void *userdata, uint64_t *ret_next);
 
 /* As query_rows(), of what was counted in the windows of the history that overlap the span (CLOCK_REALTIME). There
- * may be fewer rows than the limit, even none, and yet a next page. */
+ * may be fewer rows than the limit, even none, and yet a next page. What is covered is set before the first row. */
 typedef struct RangeResult {
         uint64_t next;     /* cursor for the next page, 0 if there is none */
         uint64_t first_us; /* what is covered of the span, 0 if nothing is */
