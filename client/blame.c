@@ -200,6 +200,12 @@ static void filter(BlameRows *rows, char **names, char **phases) {
         rows->n = kept;
 }
 
+/* What is left are the largest: the rows are sorted. The shares are still those of all. */
+static void limit(BlameRows *rows, uint64_t lines) {
+        while (rows->n > lines)
+                blame_row_clear(&rows->items[--rows->n]);
+}
+
 int verb_blame(int argc, char **argv, const Options *o) {
         _cleanup_(query_freep) Query *q = NULL;
         _cleanup_(strv_freep) char **names = NULL;
@@ -226,6 +232,7 @@ int verb_blame(int argc, char **argv, const Options *o) {
 
         blame_rows_sort(&rows);
         filter(&rows, names, o->phases);
+        limit(&rows, o->lines);
         pager_open(o);
         r = o->output == OUTPUT_TABLE ? print_rows(&rows, o) : print_json(&rows, o);
         if (r < 0)

@@ -19,6 +19,7 @@ static const char *const signatures[] = {
         [FIELD_SHARES] = "a(sd)",
         [FIELD_PHASE_SPANS] = "a(stt)",
         [FIELD_STEP_SPANS] = "a(stt)",
+        [FIELD_BUCKETS] = "a(tt)",
 };
 
 static void *member(const void *object, const Field *f) {
@@ -69,6 +70,9 @@ static void member_clear(const Field *f, void *object) {
                 *spans = (Spans){};
                 break;
         }
+        case FIELD_BUCKETS:
+                buckets_clear(p);
+                break;
         default:
                 break;
         }
@@ -199,6 +203,35 @@ static int spans_decode(sd_bus_message *m, Spans *spans) {
         return sd_bus_message_exit_container(m);
 }
 
+void buckets_clear(Buckets *b) {
+        free(b->items);
+        *b = (Buckets){};
+}
+
+int buckets_decode(sd_bus_message *m, Buckets *buckets) {
+        size_t allocated = 0;
+        Bucket b;
+        int r;
+
+        r = sd_bus_message_enter_container(m, 'a', "(tt)");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(m, "(tt)", &b.upper_ns, &b.count)) > 0) {
+                bool ascends = buckets->n == 0 || b.upper_ns > buckets->items[buckets->n - 1].upper_ns;
+
+                if (buckets->n >= BUCKETS_MAX || !ascends)
+                        return -EBADMSG;
+                r = array_reserve((void **) &buckets->items, &allocated, buckets->n, sizeof(Bucket));
+                if (r < 0)
+                        return r;
+                buckets->items[buckets->n++] = b;
+        }
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_exit_container(m);
+}
+
 /* Reads what is inside the variant. Returns 0 if it is as good as absent. */
 static int member_decode(sd_bus_message *m, const Field *f, void *object) {
         void *p = member(object, f);
@@ -258,6 +291,9 @@ static int member_decode(sd_bus_message *m, const Field *f, void *object) {
         case FIELD_PHASE_SPANS:
         case FIELD_STEP_SPANS:
                 r = spans_decode(m, p);
+                break;
+        case FIELD_BUCKETS:
+                r = buckets_decode(m, p);
                 break;
         default:
                 return -EINVAL;

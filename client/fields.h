@@ -47,6 +47,17 @@ typedef struct Spans {
         size_t n;
 } Spans;
 
+/* Members of type FIELD_BUCKETS: those of a histogram that are not empty, ascending. */
+typedef struct Bucket {
+        uint64_t upper_ns; /* UINT64_MAX: no limit */
+        uint64_t count;
+} Bucket;
+
+typedef struct Buckets {
+        Bucket *items;
+        size_t n;
+} Buckets;
+
 typedef enum FieldType {
         FIELD_STRING,      /* char * */
         FIELD_NUMBER,      /* uint64_t */
@@ -59,6 +70,7 @@ typedef enum FieldType {
         FIELD_SHARES,      /* UnitShares */
         FIELD_PHASE_SPANS, /* Spans */
         FIELD_STEP_SPANS,  /* Spans */
+        FIELD_BUCKETS,     /* Buckets; never printed */
 } FieldType;
 
 typedef struct Field {
@@ -72,6 +84,7 @@ enum {
         FIELDS_MAX = 32,        /* in one description: one bit each says whether the member was there */
         MEMBERS_MAX = 64,       /* of one nested list or dictionary */
         SPANS_MAX = 1024,       /* of one operation */
+        BUCKETS_MAX = 4096,     /* of one histogram */
         STRING_LEN_MAX = 16384, /* a path can have 4095 bytes, four times as many when escaped */
 };
 
@@ -83,5 +96,9 @@ void fields_clear(const Field *fields, size_t n_fields, void *object);
 /* All members with a JSON key in the order of the description, null for those that were absent. NULL if out of
  * memory. */
 json_object *fields_to_json(const Field *fields, size_t n_fields, const void *object, uint32_t present);
+
+/* Reads a(tt), likewise. */
+int buckets_decode(sd_bus_message *m, Buckets *buckets);
+void buckets_clear(Buckets *b);
 
 bool field_present(const Field *fields, size_t n_fields, uint32_t present, size_t offset);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "format.h"
+#include "growth.h"
 #include "histogram.h"
 #include "json.h"
 #include "log.h"
@@ -46,14 +47,11 @@ static const char *default_phase(const char *op) {
         return startswith(op, "rq-") ? "device" : streq(op, OP_WRITEBACK) ? PHASE_DIRTY_AGE : "total";
 }
 
-/* "total" and both parts of a request have all buckets, the phases one per power of two. */
-static bool is_full(const char *phase) {
-        return streq(phase, "total") || streq(phase, "queue") || streq(phase, "device");
-}
-
 static const char *quantile(char buf[static FORMAT_MAX], const struct hist_full *full,
                             const struct hist_short *powers, const Subject *s, double q) {
-        return format_nsec(buf, is_full(s->phase) ? hist_full_quantile(full, q) : hist_short_quantile(powers, q));
+        bool all = phase_has_all_buckets(s->phase);
+
+        return format_nsec(buf, all ? hist_full_quantile(full, q) : hist_short_quantile(powers, q));
 }
 
 static void fill(const Buckets *b, const Subject *s, struct hist_full *full, struct hist_short *powers) {
@@ -117,7 +115,7 @@ static int print_human(const Subject *s, const Buckets *b, const Options *o) {
         if (o->legend)
                 printf("%s%s%s: %s, %s, %s\n\n", term_bold(), unit, term_normal(), s->op, s->phase,
                        s->device ?: "all devices");
-        if (o->all && is_full(s->phase))
+        if (o->all && phase_has_all_buckets(s->phase))
                 r = print_bars(full.bucket, BUCKETS_FULL, bucket_full_upper, o);
         else
                 r = print_bars(powers.bucket, BUCKETS_SHORT, bucket_short_upper, o);

@@ -19,6 +19,7 @@
 typedef enum VerbFlags {
         VERB_RANGE = 1 << 0,  /* takes --since= and --until= */
         VERB_FOLLOW = 1 << 1, /* takes --follow */
+        VERB_LINES = 1 << 2,  /* takes --lines= or, which is the same, --iterations= */
 } VerbFlags;
 
 typedef struct Verb {
@@ -32,10 +33,10 @@ static const Verb verbs[] = {
         { "status", 0, INT_MAX, verb_status, VERB_RANGE },
         { "list", 0, INT_MAX, verb_list, VERB_RANGE },
         { "histogram", 1, 1, verb_histogram },
-        { "top", 0, 0, verb_top },
-        { "stalls", 0, INT_MAX, verb_stalls, VERB_RANGE | VERB_FOLLOW },
-        { "blame", 0, INT_MAX, verb_blame, VERB_RANGE },
-        { "trace", 0, 1, verb_trace },
+        { "top", 0, 0, verb_top, VERB_LINES },
+        { "stalls", 0, INT_MAX, verb_stalls, VERB_RANGE | VERB_FOLLOW | VERB_LINES },
+        { "blame", 0, INT_MAX, verb_blame, VERB_RANGE | VERB_LINES },
+        { "trace", 0, 1, verb_trace, VERB_LINES },
         { "probes", 0, 0, verb_probes },
         { "metrics", 0, 0, verb_metrics },
 };
@@ -98,7 +99,8 @@ static void help(void) {
                "     --device=MAJ:MIN    Show the histogram of this device only\n"
                "     --min=TIME          Show operations that took at least that long\n"
                "  -f --follow            Go on showing stalls as they come\n"
-               "  -n --lines=N           Number of stalls or traced operations to show\n"
+               "  -n --lines=N           Number of stalls, of rows of blame, or of traced\n"
+               "                         operations to show\n"
                "  -b --batch             Let top print lines instead of filling the screen\n"
                "  -n --iterations=N      Number of iterations of top\n"
                "  -d --delay=TIME        Time between iterations of top\n"
@@ -340,6 +342,10 @@ static int run_verb(int argc, char **argv, const Options *o) {
         }
         if (o->follow && !(verb->flags & VERB_FOLLOW)) {
                 log_error("--follow cannot be used with \"%s\".", verb->name);
+                return -EINVAL;
+        }
+        if (o->lines != UINT64_MAX && !(verb->flags & VERB_LINES)) {
+                log_error("--lines= and --iterations= cannot be used with \"%s\".", verb->name);
                 return -EINVAL;
         }
 

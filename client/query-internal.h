@@ -9,7 +9,12 @@ struct Query {
         sd_bus *bus;
         const char *destination; /* NULL: the daemon itself is at the other end */
         char *place;             /* for messages: where the daemon was looked for */
+        const Options *options;
         sd_event *event;         /* NULL as long as nothing is watched */
+        QueryWatch watch;
+        sd_event_source *retry;
+        bool away;               /* nothing can be asked, or only to find out whether it is back */
+        bool retrying;
 };
 
 /* All log, but for the quiet errors of query.h. */
@@ -20,6 +25,14 @@ int query_call_simple(Query *q, const char *path, const char *interface, const c
 
 int query_log_unreachable(const Query *q, int error);
 
+/* Connects to where the options say, and waits until the connection is set up, but not for longer. Does not log. */
+int query_connect(Query *q, uint64_t timeout_us);
+int query_wait_ready(Query *q, uint64_t timeout_us);
+
+/* Something is watched, and it did not answer. Whether that is worth waiting for; if so, the answer is -ECONNRESET. */
+bool query_can_come_back(const Query *q);
+int query_went_away(Query *q);
+
 /* The pieces of query_new(), query_rows() and query_manager_properties(), for those who do not wait for an answer. The
  * first does not log: it returns before the connection is set up. */
 int query_start(const Options *o, Query **ret);
@@ -28,6 +41,7 @@ int query_start(const Options *o, Query **ret);
 typedef struct ListRequest {
         char **patterns, **ops, **phases;
         const Range *range;
+        bool buckets;   /* not with a range */
         uint32_t limit; /* of rows in one page */
 } ListRequest;
 

@@ -65,11 +65,6 @@ bool probe_row_has(const ProbeRow *row, size_t offset) {
         return field_present(probe_fields, ELEMENTSOF(probe_fields), row->present, offset);
 }
 
-void buckets_clear(Buckets *b) {
-        free(b->items);
-        *b = (Buckets){};
-}
-
 static int get_properties(Query *q, const char *path, const char *interface, const Field *fields, size_t n_fields,
                           void *object) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -243,28 +238,6 @@ int query_unit_current(Query *q, const char *path, Rows *ret) {
         return 0;
 }
 
-static int read_buckets(sd_bus_message *reply, Buckets *b) {
-        Bucket bucket;
-        int r;
-
-        r = sd_bus_message_enter_container(reply, 'a', "(tt)");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_read(reply, "(tt)", &bucket.upper_ns, &bucket.count)) > 0) {
-                Bucket *items;
-
-                if (b->n >= BUCKETS_MAX)
-                        return -E2BIG;
-                items = reallocarray(b->items, b->n + 1, sizeof(Bucket));
-                if (!items)
-                        return -ENOMEM;
-                b->items = items;
-                items[b->n++] = bucket;
-        }
-
-        return r;
-}
-
 int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device,
                     Buckets *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -275,7 +248,7 @@ int query_histogram(Query *q, const char *unit, const char *op, const char *phas
                               device);
         if (r < 0)
                 return r;
-        r = read_buckets(reply, &b);
+        r = buckets_decode(reply, &b);
         if (r < 0)
                 return query_log_reply(r);
         *ret = b;

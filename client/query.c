@@ -18,6 +18,7 @@ enum {
 Query *query_free(Query *q) {
         if (!q)
                 return NULL;
+        sd_event_source_disable_unref(q->retry);
         sd_bus_close_unref(q->bus);
         sd_event_unref(q->event);
         free(q->place);
@@ -52,13 +53,13 @@ static uint64_t now_us(void) {
         return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / NSEC_PER_USEC;
 }
 
-/* Waits until the connection is set up. Calls would wait for that, too, but for as long as it takes. */
-static int wait_ready(sd_bus *bus) {
-        uint64_t end = now_us() + CALL_TIMEOUT_US, now;
+/* Calls would wait for that, too, but for as long as it takes. */
+int query_wait_ready(Query *q, uint64_t timeout_us) {
+        uint64_t end = now_us() + timeout_us, now;
         int r;
 
-        while ((r = sd_bus_is_ready(bus)) == 0) {
-                r = sd_bus_process(bus, NULL);
+        while ((r = sd_bus_is_ready(q->bus)) == 0) {
+                r = sd_bus_process(q->bus, NULL);
                 if (r < 0)
                         return r;
                 if (r > 0)
@@ -66,7 +67,7 @@ static int wait_ready(sd_bus *bus) {
                 now = now_us();
                 if (now >= end)
                         return -ETIMEDOUT;
-                r = sd_bus_wait(bus, end - now);
+                r = sd_bus_wait(q->bus, end - now);
                 if (r < 0)
                         return r;
         }
@@ -98,10 +99,12 @@ static int open_peer(const char *path, sd_bus **ret) {
         return 0;
 }
 
-static int open_bus(const Options *o, Query *q) {
+static int open_bus(Query *q) {
+        const Options *o = q->options;
         const char *socket;
         int r;
 
+        free(q->place);
         if (o->host || o->machine) {
                 q->destination = BUS_NAME;
                 q->place = strdup(o->host ?: o->machine);
@@ -129,6 +132,17 @@ int query_log_unreachable(const Query *q, int error) {
                                q->destination ? " there" : " (systemctl start iolatd)");
 }
 
+int query_connect(Query *q, uint64_t timeout_us) {
+        int r;
+
+        q->bus = sd_bus_close_unref(q->bus);
+        r = open_bus(q);
+        if (r < 0)
+                return r;
+
+        return query_wait_ready(q, timeout_us);
+}
+
 int query_new(const Options *o, Query **ret) {
         _cleanup_(query_freep) Query *q = NULL;
         int r;
@@ -136,9 +150,8 @@ int query_new(const Options *o, Query **ret) {
         q = calloc(1, sizeof(Query));
         if (!q)
                 return log_oom();
-        r = open_bus(o, q);
-        if (r >= 0)
-                r = wait_ready(q->bus);
+        q->options = o;
+        r = query_connect(q, CALL_TIMEOUT_US);
         if (r < 0)
                 return query_log_unreachable(q, r);
         *ret = TAKE_PTR(q);
@@ -153,7 +166,8 @@ int query_start(const Options *o, Query **ret) {
         q = calloc(1, sizeof(Query));
         if (!q)
                 return -ENOMEM;
-        r = open_bus(o, q);
+        q->options = o;
+        r = open_bus(q);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(q);
@@ -169,8 +183,18 @@ int query_log_reply(int error) {
                                "Are iolatctl and iolatd of the same version?");
 }
 
+static bool is_unreachable(int error, const sd_bus_error *e) {
+        return sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+                sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) || error == -ECONNRESET ||
+                error == -ENOTCONN;
+}
+
+static bool is_late(int error, const sd_bus_error *e) {
+        return sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || error == -ETIMEDOUT;
+}
+
 /* Turns an error reply into one of the quiet errors, or logs it. */
-static int handle_error(const Query *q, int error, const sd_bus_error *e) {
+static int handle_error(Query *q, int error, const sd_bus_error *e) {
         _cleanup_free_ char *text = NULL;
 
         if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_UNIT) ||
@@ -178,10 +202,11 @@ static int handle_error(const Query *q, int error, const sd_bus_error *e) {
                 return -ENOENT;
         if (sd_bus_error_has_name(e, BUS_ERROR_NO_SUCH_PROCESS))
                 return -ESRCH;
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
-            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) || error == -ECONNRESET || error == -ENOTCONN)
+        if ((is_unreachable(error, e) || is_late(error, e)) && query_can_come_back(q))
+                return query_went_away(q);
+        if (is_unreachable(error, e))
                 return query_log_unreachable(q, error);
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || error == -ETIMEDOUT)
+        if (is_late(error, e))
                 return log_error_errno(ETIMEDOUT, "iolatd did not answer in time.");
 
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_METHOD))
@@ -197,6 +222,8 @@ int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         int r;
 
+        if (q->away && !q->retrying)
+                return -ECONNRESET;
         r = sd_bus_call(q->bus, request, 0, &e, ret);
         if (r < 0)
                 return handle_error(q, r, &e);
@@ -207,7 +234,14 @@ int query_call(Query *q, sd_bus_message *request, sd_bus_message **ret) {
 int query_request(Query *q, const char *path, const char *interface, const char *method, sd_bus_message **ret) {
         int r;
 
+        if (q->away && !q->retrying)
+                return -ECONNRESET;
         r = sd_bus_message_new_method_call(q->bus, ret, q->destination, path, interface, method);
+        if (r == -ENOTCONN && query_can_come_back(q))
+                return query_went_away(q);
+        /* Who stops the daemon does not want that we start it. */
+        if (r >= 0 && q->event)
+                r = sd_bus_message_set_auto_start(*ret, false);
         if (r < 0)
                 return log_error_errno(r, "Cannot make a request to iolatd: %m");
 
@@ -250,7 +284,7 @@ int query_list_request(Query *q, const ListRequest *l, uint64_t cursor, sd_bus_m
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : "List", &m);
+        r = query_request(q, BUS_PATH, BUS_INTERFACE_MANAGER, l->range ? "ListRange" : l->buckets ? "ListBuckets" : "List", &m);
         if (r < 0)
                 return r;
         r = append_lists(m, l->patterns, l->ops, l->phases);
@@ -294,11 +328,10 @@ static int list_page(Query *q, const ListRequest *l, uint64_t cursor, Rows *rows
         return query_list_decode(reply, l, rows, ret_next, ret_covered);
 }
 
-static int list_all(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
-                    Range *ret_covered) {
+/* The patterns of the request are not used. */
+static int list_all(Query *q, char **patterns, ListRequest l, Rows *ret, Range *ret_covered) {
         _cleanup_(rows_clear) Rows rows = {};
         _cleanup_(strv_freep) char **sent = NULL;
-        ListRequest l = { .ops = ops, .phases = phases, .range = range, .limit = LIST_ROWS_MAX };
         uint64_t cursor = 0, next;
         Range covered = {};
         int r;
@@ -307,6 +340,7 @@ static int list_all(Query *q, char **patterns, char **ops, char **phases, const 
         if (r < 0)
                 return log_oom();
         l.patterns = sent;
+        l.limit = LIST_ROWS_MAX;
 
         for (size_t page = 0;; page++) {
                 /* Only what the first page says counts: the history goes on meanwhile. */
@@ -331,12 +365,18 @@ static int list_all(Query *q, char **patterns, char **ops, char **phases, const 
 }
 
 int query_rows(Query *q, char **patterns, char **ops, char **phases, Rows *ret) {
-        return list_all(q, patterns, ops, phases, NULL, ret, NULL);
+        return list_all(q, patterns, (ListRequest){ .ops = ops, .phases = phases }, ret, NULL);
+}
+
+int query_rows_with_buckets(Query *q, char **ops, Rows *ret) {
+        return list_all(q, NULL, (ListRequest){ .ops = ops, .buckets = true }, ret, NULL);
 }
 
 int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
                      Range *ret_covered) {
-        return list_all(q, patterns, ops, phases, range, ret, ret_covered);
+        const ListRequest l = { .ops = ops, .phases = phases, .range = range };
+
+        return list_all(q, patterns, l, ret, ret_covered);
 }
 
 int query_covered(Query *q, const Range *range, Range *ret_covered) {

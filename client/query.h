@@ -25,6 +25,9 @@ typedef struct Range {
         uint64_t until_us; /* UINT64_MAX: up to now */
 } Range;
 
+/* As query_rows() for all units; the rows have their buckets. */
+int query_rows_with_buckets(Query *q, char **ops, Rows *ret);
+
 /* As query_rows(), of that time only. Returns also which part of it the history covers, 0 and 0 if none. */
 int query_rows_range(Query *q, char **patterns, char **ops, char **phases, const Range *range, Rows *ret,
                      Range *ret_covered);
@@ -69,24 +72,9 @@ int query_log_no_unit(const char *unit);
 /* Rows of the present invocation. Sorted. */
 int query_unit_current(Query *q, const char *path, Rows *ret);
 
-typedef struct Bucket {
-        uint64_t upper_ns; /* UINT64_MAX: no limit */
-        uint64_t count;
-} Bucket;
-
-typedef struct Buckets {
-        Bucket *items;
-        size_t n;
-} Buckets;
-
-enum {
-        BUCKETS_MAX = 4096,
-};
-
 /* device "" is all devices together. -ENOENT also if nothing was counted under these names. */
 int query_histogram(Query *q, const char *unit, const char *op, const char *phase, const char *device,
                     Buckets *ret);
-void buckets_clear(Buckets *b);
 
 /* One row of GetBlame(). */
 typedef struct BlameRow {
@@ -170,10 +158,19 @@ int query_trace(Query *q, const char *unit, uint64_t min_ns);
 int operation_read(sd_bus_message *signal, StallRow *ret);
 json_object *operation_to_json(const StallRow *row);
 
-/* Signals: each of that name is given to the callback while query_run() runs, which returns 0 when the user has
- * had enough (SIGINT, SIGTERM, or nobody reads stdout any more), and logs it if the daemon goes away. The event
- * loop is there once query_watch() was called. */
-int query_watch(Query *q, const char *signal, sd_bus_message_handler_t callback, void *userdata);
+/* What is to be done while query_run() runs. */
+typedef struct QueryWatch {
+        const char *signal; /* of the manager */
+        sd_bus_message_handler_t on_signal;
+        /* The daemon had gone away, and can be asked again: whatever it was asked for before, it knows nothing of. */
+        int (*on_back)(void *userdata);
+        void *userdata;
+} QueryWatch;
+
+/* From now on a daemon that goes away is waited for: that is logged once, and every function that asks it something
+ * returns -ECONNRESET without a word. query_run() returns 0 when the user has had enough (SIGINT, SIGTERM, or nobody
+ * reads stdout any more). The event loop is there once query_watch() was called. */
+int query_watch(Query *q, const QueryWatch *w);
 sd_event *query_event(Query *q);
 int query_run(Query *q);
 

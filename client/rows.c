@@ -27,6 +27,8 @@ static const Field row_fields[] = {
         /* Only on the bus: --by=device counts with them. */
         { "untimed", NULL, FIELD_NUMBER, offsetof(Row, untimed) },
         { "inFlight", NULL, FIELD_DOUBLE, offsetof(Row, in_flight) },
+        /* Only if they were asked for. */
+        { "buckets", NULL, FIELD_BUCKETS, offsetof(Row, buckets) },
 };
 _Static_assert(ELEMENTSOF(row_fields) <= FIELDS_MAX, "one bit each");
 

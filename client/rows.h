@@ -28,6 +28,7 @@ typedef struct Row {
         double in_flight;
         Pairs owned_by;
         Strings source;
+        Buckets buckets;
         uint32_t present;
 } Row;
 

@@ -6,6 +6,7 @@
 #include "log.h"
 #include "pager.h"
 #include "range.h"
+#include "seen.h"
 #include "stall-text.h"
 #include "table.h"
 #include "term.h"
@@ -17,9 +18,11 @@
 #define WAKE_DELAY_US (50 * USEC_PER_MSEC)
 #define POLL_INTERVAL_US (5 * USEC_PER_SEC)
 
+/* A daemon that was started anew has to read what was before, and says nothing when it has. */
+#define SETTLE_US (30 * USEC_PER_SEC)
+
 enum {
         N_PRIVATE_COLUMNS = 3,
-        SEEN_MAX = 4096, /* more than the daemon keeps */
 };
 
 static const Column columns[] = {
@@ -37,13 +40,6 @@ static const Column columns[] = {
         { "FILE", NULL, COLUMN_SHRINK },
 };
 
-/* What was shown of a stall. */
-typedef struct Seen {
-        uint64_t id;
-        uint64_t start_us;
-        bool in_progress;
-} Seen;
-
 typedef struct Stalls {
         Query *query;
         const Options *options;
@@ -54,10 +50,11 @@ typedef struct Stalls {
         bool is_private;
         size_t n_shown;
 
-        /* With --follow: the newest ones */
+        /* With --follow */
         Seen *seen;
-        size_t n_seen;
         sd_event_source *timer;
+        bool looked;
+        uint64_t settled_us; /* CLOCK_MONOTONIC, 0: nothing is to come but with a signal */
 } Stalls;
 
 static void stalls_clear(Stalls *s) {
@@ -65,7 +62,7 @@ static void stalls_clear(Stalls *s) {
         query_free(s->query);
         strv_free(s->patterns);
         table_free(s->table);
-        free(s->seen);
+        seen_free(s->seen);
 }
 
 static bool is_private(const StallRow *row) {
@@ -203,42 +200,18 @@ static int show_once(Stalls *s) {
         return s->range.since_us > 0 ? print_oldest(s) : 0;
 }
 
-static Seen *find_seen(Stalls *s, const StallRow *row) {
-        for (size_t i = s->n_seen; i > 0; i--)
-                if (s->seen[i - 1].id == row->id && s->seen[i - 1].start_us == row->start_us)
-                        return &s->seen[i - 1];
-
-        return NULL;
-}
-
-/* Returns whether this is news. */
-static bool remember(Stalls *s, const StallRow *row) {
-        Seen *seen = find_seen(s, row);
-        bool news = !seen || (seen->in_progress && !stall_is_in_progress(row));
-
-        if (!seen) {
-                if (s->n_seen >= SEEN_MAX) { /* the older half is not remembered by the daemon either */
-                        memmove(s->seen, s->seen + SEEN_MAX / 2, SEEN_MAX / 2 * sizeof(Seen));
-                        s->n_seen = SEEN_MAX / 2;
-                }
-                seen = &s->seen[s->n_seen++];
-        }
-        *seen = (Seen){ .id = row->id, .start_us = row->start_us, .in_progress = stall_is_in_progress(row) };
-
-        return news;
-}
-
 static int show_news(Stalls *s, const StallRows *rows, size_t first) {
         const Options *o = s->options;
         int r = 0;
 
         if (o->output == OUTPUT_TABLE && !s->table && rows->n > first)
                 r = make_table(s, rows, first);
+        seen_begin(s->seen);
         for (size_t i = 0; i < rows->n && r >= 0; i++) {
                 const StallRow *row = &rows->items[i];
                 _cleanup_(json_putp) json_object *j = NULL;
 
-                if (!remember(s, row) || i < first)
+                if (!seen_note(s->seen, row) || i < first)
                         continue;
                 if (o->output == OUTPUT_TABLE) {
                         r = add_row(s, row);
@@ -247,6 +220,7 @@ static int show_news(Stalls *s, const StallRows *rows, size_t first) {
                 j = stall_row_to_json(row);
                 r = j ? json_print(j, o->output) : -ENOMEM;
         }
+        seen_end(s->seen);
         if (r >= 0 && s->table)
                 r = table_flush(s->table, o);
 
@@ -255,12 +229,20 @@ static int show_news(Stalls *s, const StallRows *rows, size_t first) {
 
 /* Sleeps until the next signal, or not for so long. */
 static int arm(Stalls *s) {
-        bool in_progress = false;
         int r;
 
-        for (size_t i = 0; i < s->n_seen; i++)
-                in_progress = in_progress || s->seen[i].in_progress;
-        if (!in_progress)
+        if (s->settled_us > 0) {
+                uint64_t now;
+
+                r = sd_event_now(query_event(s->query), CLOCK_MONOTONIC, &now);
+                if (r < 0)
+                        return r;
+                if (now >= s->settled_us) {
+                        s->settled_us = 0;
+                        seen_settled(s->seen);
+                }
+        }
+        if (s->settled_us == 0 && !seen_any_in_progress(s->seen))
                 return sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
         r = sd_event_source_set_time_relative(s->timer, POLL_INTERVAL_US);
         if (r < 0)
@@ -269,27 +251,16 @@ static int arm(Stalls *s) {
         return sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* What is not there any more neither ends nor goes on. */
-static void forget_gone(Stalls *s, const StallRows *rows) {
-        for (size_t i = 0; i < s->n_seen; i++) {
-                bool found = false;
-
-                for (size_t k = 0; k < rows->n && s->seen[i].in_progress && !found; k++)
-                        found = rows->items[k].id == s->seen[i].id && rows->items[k].start_us == s->seen[i].start_us;
-                s->seen[i].in_progress = s->seen[i].in_progress && found;
-        }
-}
-
-static int look(Stalls *s, bool is_first) {
+static int look(Stalls *s) {
         _cleanup_(stall_rows_clear) StallRows rows = {};
         int r;
 
         r = query(s, &rows);
         if (r < 0)
                 return r;
-        if (show_news(s, &rows, is_first ? first_wanted(s, &rows) : 0) < 0)
+        if (show_news(s, &rows, s->looked ? 0 : first_wanted(s, &rows)) < 0)
                 return log_oom();
-        forget_gone(s, &rows);
+        s->looked = true;
         /* The reason is told at the exit. */
         if (fflush(stdout) != 0)
                 return sd_event_exit(query_event(s->query), 0);
@@ -301,9 +272,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Stalls *s = userdata;
         int r;
 
-        r = look(s, /* is_first= */ false);
+        r = look(s);
 
-        return r < 0 ? sd_event_exit(query_event(s->query), r) : 0;
+        return r < 0 && r != -ECONNRESET ? sd_event_exit(query_event(s->query), r) : 0;
 }
 
 static int on_stall(sd_bus_message *m, void *userdata, sd_bus_error *reterr_error) {
@@ -317,21 +288,35 @@ static int on_stall(sd_bus_message *m, void *userdata, sd_bus_error *reterr_erro
         return r < 0 ? sd_event_exit(query_event(s->query), r) : 0;
 }
 
-static int follow(Stalls *s) {
+static int on_back(void *userdata) {
+        Stalls *s = userdata;
+        uint64_t now;
         int r;
 
-        s->seen = calloc(SEEN_MAX, sizeof(Seen));
-        if (!s->seen)
+        r = sd_event_now(query_event(s->query), CLOCK_MONOTONIC, &now);
+        if (r < 0)
+                return r;
+        seen_restarted(s->seen);
+        s->settled_us = now + SETTLE_US;
+
+        return look(s);
+}
+
+static int follow(Stalls *s) {
+        const QueryWatch watch = { .signal = "Stall", .on_signal = on_stall, .on_back = on_back, .userdata = s };
+        int r;
+
+        if (seen_new(&s->seen) < 0)
                 return log_oom();
         /* Before the first look, so that nothing falls between. */
-        r = query_watch(s->query, "Stall", on_stall, s);
+        r = query_watch(s->query, &watch);
         if (r < 0)
                 return r;
         r = sd_event_add_time(query_event(s->query), &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer, s);
         if (r < 0)
                 return log_error_errno(r, "Cannot set up a timer: %m");
-        r = look(s, /* is_first= */ true);
-        if (r < 0)
+        r = look(s);
+        if (r < 0 && r != -ECONNRESET)
                 return r;
 
         return query_run(s->query);

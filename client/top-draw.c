@@ -268,7 +268,7 @@ static const char *format_cell(char buf[static FORMAT_MAX], const Screen *s, Top
         case TOP_MEAN:
                 return d->count == 0 ? "-" : top_format_nsec(buf, d->sum_ns / d->count);
         case TOP_P99:
-                return ROW_HAS(row, p99_ns) ? top_format_nsec(buf, row->p99_ns) : "-";
+                return d->p99_ns > 0 ? top_format_nsec(buf, d->p99_ns) : "-";
         case TOP_ERRORS:
                 snprintf(buf, FORMAT_MAX, d->errors > 999 ? "1k+" : "%" PRIu64, d->errors);
                 return line->phase ? "" : buf;
@@ -373,7 +373,7 @@ static void draw_legend(const Screen *s) {
 static void draw_help(void) {
         static const char *const lines[] = {
                 "t p n l e d  sort by wait, unit, ops/s,",
-                "             all-p99, errors, device",
+                "             p99, errors, device",
                 "r            reverse the order",
                 "%            share or time of WAIT/S",
                 "+ -          longer or shorter interval",
@@ -385,7 +385,7 @@ static void draw_help(void) {
                 "q            quit",
                 "",
                 "WAIT/S: waits of all processes in a second",
-                "ALL-P99: since counting began",
+                "P99: 99 of 100 in the interval took no longer",
                 "TREND: MEAN of the last intervals; op&: async",
         };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
+#include "growth.h"
 #include "names.h"
 #include "top-model.h"
 
@@ -27,18 +28,30 @@ static bool is_exited(const Row *row) {
         return row->unit && streq(row->unit, UNIT_EXITED);
 }
 
+/* Of what a row has more than another. */
+static uint64_t p99(const Row *row, const Row *before) {
+        Growth g;
+
+        growth_begin(&g, row->phase, &row->buckets);
+        if (before)
+                growth_subtract(&g, &before->buckets);
+
+        return growth_quantile(&g, 0.99, ROW_HAS(row, max_ns) ? row->max_ns : UINT64_MAX);
+}
+
 /* Counters only grow, so that one which is smaller than it was began anew. */
 static TopDelta row_delta(const Row *row, const Row *before) {
         bool anew = !before || row->count < before->count || row->sum_ns < before->sum_ns;
 
         if (anew)
-                return (TopDelta){ row->count, row->errors, row->bytes, row->sum_ns };
+                return (TopDelta){ row->count, row->errors, row->bytes, row->sum_ns, p99(row, NULL) };
 
         return (TopDelta){
                 row->count - before->count,
                 row->errors - MIN(row->errors, before->errors),
                 row->bytes - MIN(row->bytes, before->bytes),
                 row->sum_ns - before->sum_ns,
+                row->count > before->count ? p99(row, before) : 0,
         };
 }
 
@@ -61,6 +74,7 @@ static void take_back(const Rows *after, const Rows *before, TopDelta *deltas) {
                 d->errors -= MIN(d->errors, gone->errors);
                 d->bytes -= MIN(d->bytes, gone->bytes);
                 d->sum_ns -= MIN(d->sum_ns, gone->sum_ns);
+                d->p99_ns = 0; /* what is that of a few of them? */
         }
 }
 

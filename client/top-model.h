@@ -15,6 +15,7 @@ typedef struct TopDelta {
         uint64_t errors;
         uint64_t bytes;
         uint64_t sum_ns;
+        uint64_t p99_ns; /* of the interval, 0: not known */
 } TopDelta;
 
 /* An operation of a unit on a file system, or one kind of its requests. What it points to belongs to the model and

@@ -37,7 +37,7 @@ int top_source_new(const Options *o, Query *q, TopSource **ret) {
         if (!s)
                 return -ENOMEM;
         s->options = o;
-        s->listing = (ListRequest){ .ops = o->ops, .limit = LIST_ROWS_MAX };
+        s->listing = (ListRequest){ .ops = o->ops, .buckets = true, .limit = LIST_ROWS_MAX };
         s->query = q;
         *ret = s;
 

@@ -125,7 +125,7 @@ static const struct {
         [TOP_BYTES] = { "BYTES/S", 7, true, false, true, 10 },
         [TOP_WAIT] = { "WAIT/S", 6, true, true, true, 2 },
         [TOP_MEAN] = { "MEAN", 6, true, true, true, 3 },
-        [TOP_P99] = { "ALL-P99", 7, true, true, true, 6 },
+        [TOP_P99] = { "P99", 6, true, true, true, 6 },
         [TOP_ERRORS] = { "ERR", 3, true, true, true, 7 },
         [TOP_PHASES] = { "PHASES", 8, false, true, true, 5 },
         [TOP_TREND] = { "TREND", 6, false, true, true, 8 },

@@ -7,7 +7,7 @@
 const char *top_sort_to_string(TopSort sort) {
         static const char *const names[_TOP_SORT_MAX] = {
                 [TOP_SORT_WAIT] = "wait",     [TOP_SORT_UNIT] = "unit",     [TOP_SORT_RATE] = "ops",
-                [TOP_SORT_P99] = "all-p99",   [TOP_SORT_ERRORS] = "errors", [TOP_SORT_DEVICE] = "device",
+                [TOP_SORT_P99] = "p99",       [TOP_SORT_ERRORS] = "errors", [TOP_SORT_DEVICE] = "device",
         };
 
         return (unsigned) sort < _TOP_SORT_MAX ? names[sort] : "?";
@@ -34,7 +34,7 @@ static int compare(const TopEntry *x, const TopEntry *y, const TopOrder *order) 
                 r = compare_numbers(x->delta.count, y->delta.count);
                 break;
         case TOP_SORT_P99:
-                r = compare_numbers(x->row->p99_ns, y->row->p99_ns);
+                r = compare_numbers(x->delta.p99_ns, y->delta.p99_ns);
                 break;
         case TOP_SORT_ERRORS:
                 r = compare_numbers(x->delta.errors, y->delta.errors) ?:

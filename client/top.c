@@ -30,7 +30,7 @@ static const Column columns[] = {
         { "ERRORS", "errors", COLUMN_RIGHT },
         { "WAIT", "sumNSec", COLUMN_RIGHT },
         { "MEAN", NULL, COLUMN_RIGHT },
-        { "ALL-P99", "p99NSec", COLUMN_RIGHT },
+        { "P99", "p99NSec", COLUMN_RIGHT },
         { NULL, "phases" },
         { "PHASES", NULL, COLUMN_SHRINK },
 };
@@ -78,7 +78,10 @@ static void add_entry(Table *t, const TopEntry *e, const TopModel *m) {
         table_add_count(t, e->delta.errors);
         table_add_nsec(t, e->delta.sum_ns);
         table_add_drawing(t, strdup(FORMAT_NSEC(e->delta.sum_ns / e->delta.count)));
-        table_add_nsec(t, e->row->p99_ns);
+        if (e->delta.p99_ns > 0)
+                table_add_nsec(t, e->delta.p99_ns);
+        else
+                table_add_empty(t);
         table_add_json(t, phases_to_json(e));
         table_add_drawing(t, shares_text(e->shares, e->n_shares, SHARES_SHOWN));
 }
@@ -110,7 +113,7 @@ static int iterate(Query *q, TopModel *m, const Options *o) {
         _cleanup_(rows_clear) Rows rows = {};
         int r;
 
-        r = query_rows(q, NULL, o->ops, NULL, &rows);
+        r = query_rows_with_buckets(q, o->ops, &rows);
         if (r < 0)
                 return r;
         if (top_model_update(m, &rows, now_ns()) < 0 || (m->interval_ns > 0 && show(m, o) < 0))

@@ -254,8 +254,23 @@ static int on_operation(sd_bus_message *m, void *userdata, sd_bus_error *reterr_
         return 0;
 }
 
+/* Also at the start. */
+static int on_back(void *userdata) {
+        Trace *t = userdata;
+
+        t->lost = 0; /* it counts anew */
+
+        return query_trace(t->query, t->unit, t->options->min_ns);
+}
+
 int verb_trace(int argc, char **argv, const Options *o) {
         _cleanup_(trace_clear) Trace t = { .options = o };
+        const QueryWatch watch = {
+                .signal = "Operation",
+                .on_signal = on_operation,
+                .on_back = on_back,
+                .userdata = &t,
+        };
         int r;
 
         if (o->lines == 0)
@@ -271,16 +286,18 @@ int verb_trace(int argc, char **argv, const Options *o) {
         if (r < 0)
                 return r;
         /* Before the request, so that the first is not missed. */
-        r = query_watch(t.query, "Operation", on_operation, &t);
+        r = query_watch(t.query, &watch);
         if (r < 0)
                 return r;
-        r = query_trace(t.query, t.unit, o->min_ns);
+        r = on_back(&t);
         if (r == -ENOENT || r == -ESRCH)
                 return query_log_no_unit(t.unit);
-        if (r < 0)
+        if (r < 0 && r != -ECONNRESET)
                 return r;
 
         r = query_run(t.query);
+        if (r == -ENOENT || r == -ESRCH)
+                return query_log_no_unit(t.unit);
         if (t.n_bad > 0)
                 log_warning("%" PRIu64 " operations made no sense. Are iolatctl and iolatd of the same version?",
                             t.n_bad);

@@ -11,16 +11,6 @@ enum {
         EXPLAINED_TICKS = 2, /* an operation may be counted a moment after its wait was noted */
 };
 
-/* Of one tick: operations are blamed after all requests have been read. */
-typedef struct ChangeArray {
-        struct changed_op *ops;
-        size_t n_ops;
-        size_t n_ops_allocated;
-        struct changed_rq *rqs;
-        size_t n_rqs;
-        size_t n_rqs_allocated;
-} ChangeArray;
-
 /* Whose waits for which journal are known step by step; value: the tick in which that was so last. */
 typedef struct ExplainedKey {
         uint64_t owner;
@@ -339,89 +329,65 @@ static int blame_untold_journal(Blamer *b, const struct changed_op *o) {
 
 /* --- devices --- */
 
-static int collect_op(const struct changed_op *o, void *userdata) {
-        ChangeArray *a = userdata;
-        int r;
-
-        r = array_reserve((void **) &a->ops, &a->n_ops_allocated, a->n_ops, sizeof(a->ops[0]));
-        if (r >= 0)
-                a->ops[a->n_ops++] = *o;
-
-        return r;
-}
-
-static int collect_rq(const struct changed_rq *q, void *userdata) {
-        ChangeArray *a = userdata;
-        int r;
-
-        r = array_reserve((void **) &a->rqs, &a->n_rqs_allocated, a->n_rqs, sizeof(a->rqs[0]));
-        if (r >= 0)
-                a->rqs[a->n_rqs++] = *q;
-
-        return r;
-}
-
-static void change_array_done(ChangeArray *a) {
-        free(a->ops);
-        free(a->rqs);
-}
-
-static int blame_changes(Blamer *b, const ChangeArray *a) {
+static int blame_changes(Blamer *b) {
+        const struct changed_op *ops;
+        const struct changed_rq *rqs;
+        size_t n_ops, n_rqs;
         int r = 0;
 
-        for (size_t i = 0; i < a->n_rqs && r >= 0; i++)
-                r = device_blame_add_request(b->device_blame, a->rqs + i);
-        for (size_t i = 0; i < a->n_rqs && r >= 0; i++)
-                r = device_blame_queue(b->device_blame, a->rqs + i, add, b);
-        for (size_t i = 0; i < a->n_ops && r >= 0; i++) {
-                r = device_blame_op(b->device_blame, a->ops + i, add, b);
+        ops = changes_ops(b->changes, &n_ops);
+        rqs = changes_rqs(b->changes, &n_rqs);
+        for (size_t i = 0; i < n_rqs && r >= 0; i++)
+                r = device_blame_add_request(b->device_blame, rqs + i);
+        for (size_t i = 0; i < n_rqs && r >= 0; i++)
+                r = device_blame_queue(b->device_blame, rqs + i, add, b);
+        for (size_t i = 0; i < n_ops && r >= 0; i++) {
+                r = device_blame_op(b->device_blame, ops + i, add, b);
                 if (r >= 0)
-                        r = blame_untold_journal(b, a->ops + i);
+                        r = blame_untold_journal(b, ops + i);
         }
 
         return r;
 }
 
-static int count_in_flight(Blamer *b, const ChangeArray *a, bool complete) {
+static int count_in_flight(Blamer *b) {
+        const struct changed_rq *rqs;
         int r = 0;
+        size_t n;
 
-        for (size_t i = 0; i < a->n_rqs; i++) {
-                int q = in_flight_add(b->in_flight, a->rqs + i);
+        rqs = changes_rqs(b->changes, &n);
+        for (size_t i = 0; i < n; i++) {
+                int q = in_flight_add(b->in_flight, rqs + i);
 
                 if (q < 0)
                         r = q;
         }
-        if (complete)
+        if (changes_complete(b->changes))
                 in_flight_tick(b->in_flight, now_ns());
 
         return r;
 }
 
-/* The changes are read first: of each operation that is in them its wait for the journal is in its map by then. */
-int blamer_tick(Blamer *b) {
-        _cleanup_(change_array_done) ChangeArray a = {};
-        int r, q;
+void blamer_tick(Blamer *b) {
+        int r;
 
         b->tick++;
         if (key_table_size(b->explained) > 0)
                 key_table_filter(b->explained, is_recent, b);
         device_blame_tick(b->device_blame);
 
-        r = changes_read(b->changes, collect_op, collect_rq, &a);
-        q = count_in_flight(b, &a, r >= 0);
-        if (q < 0)
-                log_debug_errno(q, "Cannot note how many requests are in flight, ignoring: %m");
-        q = blame_waits(b);
-        if (q < 0)
-                log_debug_errno(q, "Cannot blame waits for journals, ignoring: %m");
-        q = blame_known(b);
-        if (q < 0)
-                log_debug_errno(q, "Cannot blame waits whose culprits are known, ignoring: %m");
-        q = blame_changes(b, &a);
-        if (q < 0)
-                log_debug_errno(q, "Cannot estimate who kept devices busy, ignoring: %m");
-
-        return r;
+        r = count_in_flight(b);
+        if (r < 0)
+                log_debug_errno(r, "Cannot note how many requests are in flight, ignoring: %m");
+        r = blame_waits(b);
+        if (r < 0)
+                log_debug_errno(r, "Cannot blame waits for journals, ignoring: %m");
+        r = blame_known(b);
+        if (r < 0)
+                log_debug_errno(r, "Cannot blame waits whose culprits are known, ignoring: %m");
+        r = blame_changes(b);
+        if (r < 0)
+                log_debug_errno(r, "Cannot estimate who kept devices busy, ignoring: %m");
 }
 
 /* --- owners of a transaction --- */

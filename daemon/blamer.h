@@ -11,14 +11,15 @@
 /* Turns what was measured in each second into blame. */
 typedef struct Blamer Blamer;
 
-/* Everything is borrowed. What has changed is read only once in each second, so in_flight is told of it, too. */
+/* Everything is borrowed. in_flight is told of what has changed, too. */
 int blamer_new(Blamer **ret, Maps *maps, Changes *changes, OwnerTable *owners, DeviceTable *devices,
                InFlight *in_flight);
 Blamer *blamer_free(Blamer *b);
 DEFINE_CLEANUP_FUNC(Blamer, blamer_free)
 
-/* Once a second. -ENOENT: the iterators are not there (any more), so nothing was estimated; all else was done. */
-int blamer_tick(Blamer *b);
+/* Once a second, after the changes were read: of each operation that is in them its wait for the journal is in its map
+ * by then. Operations are blamed after all requests. */
+void blamer_tick(Blamer *b);
 
 Blame *blamer_matrix(Blamer *b);
 

@@ -52,6 +52,10 @@ static int append_row(const Row *row, void *userdata) {
         return bus_append_row(userdata, row);
 }
 
+static int append_row_with_buckets(const Row *row, void *userdata) {
+        return bus_append_row_with_buckets(userdata, row);
+}
+
 /* The three arrays of List() and ListRange(). */
 typedef struct ListFilter {
         const char *units[LIST_FILTER_MAX + 1];
@@ -78,9 +82,8 @@ static int read_filters(sd_bus_message *call, ListFilter *ret, sd_bus_error *ret
         return read_filter(call, "phase", bus_is_phase, ret->phases, reterr_error);
 }
 
-int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+static int list(sd_bus_message *call, const BusContext *c, row_callback append, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        BusContext *c = userdata;
         uint64_t cursor, next = 0;
         ListFilter f;
         uint32_t limit;
@@ -101,7 +104,7 @@ int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_e
         r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         if (r < 0)
                 return r;
-        r = query_rows(c->manager, &f.filter, cursor, limit, append_row, reply, &next);
+        r = query_rows(c->manager, &f.filter, cursor, limit, append, reply, &next);
         if (r < 0)
                 return r;
         r = sd_bus_message_close_container(reply);
@@ -112,6 +115,14 @@ int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_e
                 return r;
 
         return sd_bus_send(NULL, reply, NULL);
+}
+
+int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        return list(call, userdata, append_row, reterr_error);
+}
+
+int bus_method_list_buckets(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
+        return list(call, userdata, append_row_with_buckets, reterr_error);
 }
 
 int bus_method_list_range(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {

@@ -3,8 +3,9 @@
 
 #include "bus-context.h"
 
-/* List() and ListRange() of org.iolat1.Manager. */
+/* List(), ListBuckets() and ListRange() of org.iolat1.Manager. */
 int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
+int bus_method_list_buckets(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
 int bus_method_list_range(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error);
 
 /* Whether there is an operation or kind of request, a phase or part of a request, of that name. */

@@ -95,10 +95,6 @@ static int method_get_unit_by_pid(sd_bus_message *call, void *userdata, sd_bus_e
         return reply_unit_path(call, unit);
 }
 
-static int append_bucket(uint64_t upper_ns, uint64_t count, void *userdata) {
-        return sd_bus_message_append(userdata, "(tt)", upper_ns, count);
-}
-
 static int method_get_histogram(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *unit, *op, *phase, *device;
@@ -120,7 +116,7 @@ static int method_get_histogram(sd_bus_message *call, void *userdata, sd_bus_err
         r = reply_open(call, "(tt)", &reply);
         if (r < 0)
                 return r;
-        r = query_histogram(c->manager, unit, op, phase, device, append_bucket, reply);
+        r = query_histogram(c->manager, unit, op, phase, device, bus_append_bucket, reply);
         if (r == -EINVAL)
                 return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE,
                                         "The device must be empty or MAJOR:MINOR, and the phase must be one of "
@@ -271,6 +267,10 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("List",
                                 SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", cursor, "u", limit),
                                 SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor), bus_method_list,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListBuckets",
+                                SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", cursor, "u", limit),
+                                SD_BUS_RESULT("aa{sv}", rows, "t", nextCursor), bus_method_list_buckets,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListRange",
                                 SD_BUS_ARGS("as", patterns, "as", ops, "as", phases, "t", sinceUSec, "t", untilUSec,

@@ -165,12 +165,9 @@ static int append_row_request(sd_bus_message *m, const Row *row) {
         return bus_append_numbers_entry(m, "ownedBy", owned_by_to_string, row->owned_bytes, _OWNED_BY_MAX);
 }
 
-int bus_append_row(sd_bus_message *m, const Row *row) {
+static int append_row_entries(sd_bus_message *m, const Row *row) {
         int r;
 
-        r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r < 0)
-                return r;
         r = append_row_texts(m, row);
         if (r < 0)
                 return r;
@@ -182,11 +179,58 @@ int bus_append_row(sd_bus_message *m, const Row *row) {
                 if (r < 0)
                         return r;
         }
-        if (row->source) {
-                r = append_source_entry(m, row->source);
-                if (r < 0)
-                        return r;
-        }
+
+        return row->source ? append_source_entry(m, row->source) : 0;
+}
+
+int bus_append_row(sd_bus_message *m, const Row *row) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_row_entries(m, row);
+        if (r < 0)
+                return r;
+
+        return sd_bus_message_close_container(m);
+}
+
+int bus_append_bucket(uint64_t upper_ns, uint64_t count, void *message) {
+        return sd_bus_message_append(message, "(tt)", upper_ns, count);
+}
+
+static int append_buckets_entry(sd_bus_message *m, const Row *row) {
+        int r;
+
+        r = bus_open_entry(m, "buckets", "a(tt)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "(tt)");
+        if (r < 0)
+                return r;
+        r = row_foreach_bucket(row, bus_append_bucket, m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+
+        return bus_close_entry(m);
+}
+
+int bus_append_row_with_buckets(sd_bus_message *m, const Row *row) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_row_entries(m, row);
+        if (r < 0)
+                return r;
+        r = append_buckets_entry(m, row);
+        if (r < 0)
+                return r;
 
         return sd_bus_message_close_container(m);
 }

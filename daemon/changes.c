@@ -22,6 +22,15 @@ struct Changes {
         KeyTable *ops;
         KeyTable *rqs;
         bool started; /* what is seen for the first time was not there before */
+
+        /* Of the last reading. */
+        struct changed_op *op_list;
+        size_t n_ops;
+        size_t n_ops_allocated;
+        struct changed_rq *rq_list;
+        size_t n_rqs;
+        size_t n_rqs_allocated;
+        bool complete;
 };
 
 int changes_new(Changes **ret, Maps *maps) {
@@ -46,6 +55,7 @@ Changes *changes_free(Changes *c) {
                 return NULL;
         key_table_free(c->ops);
         key_table_free(c->rqs);
+        changes_drop(c);
         free(c);
 
         return NULL;
@@ -106,58 +116,88 @@ int changes_note_rq(Changes *c, const struct changed_rq *now, struct changed_rq 
         return r;
 }
 
-typedef struct Reading {
-        Changes *changes;
-        changed_op_callback op; /* NULL: only remember */
-        changed_rq_callback rq;
-        void *userdata;
-} Reading;
-
 static int on_op(const void *record, void *userdata) {
         struct changed_op now, difference;
-        Reading *k = userdata;
+        Changes *c = userdata;
         int r;
 
         memcpy(&now, record, sizeof(now));
         if (now.key.op >= _OP_MAX || now.key.origin >= _ORIGIN_MAX)
                 return 0;
-        r = changes_note_op(k->changes, &now, &difference);
+        r = changes_note_op(c, &now, &difference);
+        if (r <= 0)
+                return r;
+        r = array_reserve((void **) &c->op_list, &c->n_ops_allocated, c->n_ops, sizeof(c->op_list[0]));
+        if (r >= 0)
+                c->op_list[c->n_ops++] = difference;
 
-        return r > 0 && k->op ? k->op(&difference, k->userdata) : r;
+        return r;
 }
 
 static int on_rq(const void *record, void *userdata) {
         struct changed_rq now, difference;
-        Reading *k = userdata;
+        Changes *c = userdata;
         int r;
 
         memcpy(&now, record, sizeof(now));
         if (now.key.kind >= _RQ_KIND_MAX || now.key.origin >= _ORIGIN_MAX)
                 return 0;
-        r = changes_note_rq(k->changes, &now, &difference);
+        r = changes_note_rq(c, &now, &difference);
+        if (r <= 0)
+                return r;
+        r = array_reserve((void **) &c->rq_list, &c->n_rqs_allocated, c->n_rqs, sizeof(c->rq_list[0]));
+        if (r >= 0)
+                c->rq_list[c->n_rqs++] = difference;
 
-        return r > 0 && k->rq ? k->rq(&difference, k->userdata) : r;
+        return r;
 }
 
-static int read_both(Changes *c, Reading *k) {
+int changes_read(Changes *c) {
         int r;
 
-        r = iter_read(c->maps, "changed_ops", sizeof(struct changed_op), RECORDS_MAX, on_op, k);
+        changes_drop(c);
+        r = iter_read(c->maps, "changed_ops", sizeof(struct changed_op), RECORDS_MAX, on_op, c);
         if (r == 0)
-                r = iter_read(c->maps, "changed_rqs", sizeof(struct changed_rq), RECORDS_MAX, on_rq, k);
+                r = iter_read(c->maps, "changed_rqs", sizeof(struct changed_rq), RECORDS_MAX, on_rq, c);
         if (r != 0)
                 return r > 0 ? -E2BIG : r;
-        c->started = true;
+        c->started = c->complete = true;
 
         return 0;
 }
 
 int changes_start(Changes *c) {
-        return read_both(c, &(Reading){ .changes = c });
+        int r;
+
+        r = changes_read(c);
+        changes_drop(c);
+
+        return r;
 }
 
-int changes_read(Changes *c, changed_op_callback op, changed_rq_callback rq, void *userdata) {
-        return read_both(c, &(Reading){ .changes = c, .op = op, .rq = rq, .userdata = userdata });
+const struct changed_op *changes_ops(const Changes *c, size_t *ret_n) {
+        *ret_n = c->n_ops;
+
+        return c->op_list;
+}
+
+const struct changed_rq *changes_rqs(const Changes *c, size_t *ret_n) {
+        *ret_n = c->n_rqs;
+
+        return c->rq_list;
+}
+
+bool changes_complete(const Changes *c) {
+        return c->complete;
+}
+
+void changes_drop(Changes *c) {
+        free(c->op_list);
+        free(c->rq_list);
+        c->op_list = NULL;
+        c->rq_list = NULL;
+        c->n_ops = c->n_ops_allocated = c->n_rqs = c->n_rqs_allocated = 0;
+        c->complete = false;
 }
 
 static int note_present(const void *key, void *userdata) {

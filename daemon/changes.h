@@ -5,7 +5,7 @@
 #include "maps.h"
 
 /* What was counted since the last time, without reading all counters: iterators pinned beside the maps hand out those
- * that changed. To be read once a tick, after settings.tick was raised by one. */
+ * that changed. To be read once a tick, after settings.tick was raised by one, for all who want to know. */
 typedef struct Changes Changes;
 
 int changes_new(Changes **ret, Maps *maps);
@@ -17,11 +17,15 @@ DEFINE_CLEANUP_FUNC(Changes, changes_free)
  * differences. Returns -ENOENT if the iterators are not there. */
 int changes_start(Changes *c);
 
-/* By how much the numbers under a key grew; nothing if they did not. Numbers that the daemon itself added up for units
- * that are gone are left out. Calls back for all operations, then for all requests. */
-typedef int (*changed_op_callback)(const struct changed_op *difference, void *userdata);
-typedef int (*changed_rq_callback)(const struct changed_rq *difference, void *userdata);
-int changes_read(Changes *c, changed_op_callback op, changed_rq_callback rq, void *userdata);
+/* Finds out by how much the numbers under each key grew, if they did. Numbers that the daemon itself added up for units
+ * that are gone are left out. What was read goes if there was an error, too, but is not all then. */
+int changes_read(Changes *c);
+
+/* Those differences, until they are read again or dropped. */
+const struct changed_op *changes_ops(const Changes *c, size_t *ret_n);
+const struct changed_rq *changes_rqs(const Changes *c, size_t *ret_n);
+bool changes_complete(const Changes *c);
+void changes_drop(Changes *c);
 
 /* Forgets counters that are gone. To be called after some were removed; until then they take room for nothing. */
 int changes_forget_gone(Changes *c);

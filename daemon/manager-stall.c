@@ -13,6 +13,7 @@
 #include "names.h"
 
 #define DEVICES_INTERVAL_NS (100 * NSEC_PER_MSEC)
+#define ALERT_AGE_MAX_NS (60 * NSEC_PER_SEC) /* what ended before that, when no daemon was there, is no news */
 
 /* Inode of the initial namespace of process ids, the same on every host. */
 #define INITIAL_PID_NAMESPACE 0xeffffffcU
@@ -45,6 +46,10 @@ static AlertSubject alert_subject(const StallRow *row) {
         };
 }
 
+static bool is_news(const struct stall *s) {
+        return now_ns() < s->end_ns + ALERT_AGE_MAX_NS;
+}
+
 static bool was_dropped(int r) {
         return r < 0 && r != -ENOENT && r != -ECONNREFUSED; /* no journald, no journal */
 }
@@ -57,7 +62,7 @@ static bool alert(Manager *m, const Owner *o, const StallRow *row) {
         AlertSubject about = alert_subject(row);
         char id[33];
 
-        if (!limits.alert || is_never_alerted(row->unit) || (!about.failed && s->total_ns < limit))
+        if (!limits.alert || is_never_alerted(row->unit) || !is_news(s) || (!about.failed && s->total_ns < limit))
                 return false;
         if (!alert_limits_allow(m->alert_limits, row->unit, &about, now_ns(), alert_rate(m)))
                 return true;

@@ -102,9 +102,6 @@ static int on_stall(const struct stall *record, void *userdata) {
         Manager *m = userdata;
         int r;
 
-        if (!m->stalls) { /* still starting up: those are older than we are */
-                return 0;
-        }
         r = manager_on_stall(m, record);
         if (r < 0)
                 log_warning_errno(r, "Cannot note a stall, ignoring: %m");
@@ -112,23 +109,43 @@ static int on_stall(const struct stall *record, void *userdata) {
         return 0;
 }
 
-/* Once a second: what has to be noticed soon. */
-static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
+static void read_changes(Manager *m) {
+        const struct changed_op *ops;
+        const Owner *o;
+        size_t n;
         int r;
 
-        m->tick++;
-        thresholds_set_tick(m->thresholds, m->tick);
-        r = thresholds_apply(m->thresholds);
-        if (r < 0)
-                log_debug_errno(r, "Cannot tell the programs the time, ignoring: %m");
-        r = blamer_tick(m->blamer);
+        r = changes_read(m->changes);
         if (r == -ENOENT && m->sources.label[PROBE_CHANGED_OPS][0]) {
                 /* They were there: so there is a new generation. */
                 r = manager_follow_generation(m);
                 if (r < 0)
                         log_debug_errno(r, "Cannot follow to the new generation, ignoring: %m");
         }
+
+        /* Control groups that were not there before. */
+        ops = changes_ops(m->changes, &n);
+        for (size_t i = 0; i < n; i++) {
+                r = owner_table_get(m->owners, ops[i].key.owner, &o);
+                if (r < 0)
+                        log_debug_errno(r, "Cannot note a new unit, ignoring: %m");
+        }
+}
+
+/* Once a second: what has to be noticed soon. */
+static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        int r;
+
+        r = thresholds_set_tick(m->thresholds, ++m->tick);
+        if (r < 0)
+                log_debug_errno(r, "Cannot tell the programs the time, ignoring: %m");
+        read_changes(m);
+        blamer_tick(m->blamer);
+        changes_drop(m->changes);
+        r = thresholds_apply(m->thresholds);
+        if (r < 0)
+                log_debug_errno(r, "Cannot tell the programs the thresholds, trying again later: %m");
         costs_tick(m->costs, now_ns());
         manager_report_suppressed(m);
         r = manager_scan(m);
@@ -310,8 +327,7 @@ static int start_changes(Manager *m) {
 
         clock_gettime(CLOCK_REALTIME, &now);
         m->started_realtime_us = (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / NSEC_PER_USEC;
-        m->tick = 0;
-        r = write_settings(m);
+        r = write_settings(m); /* with tick 0 */
         if (r < 0)
                 return r;
         r = changes_start(m->changes);
@@ -319,7 +335,7 @@ static int start_changes(Manager *m) {
                 log_debug_errno(r, "Cannot read what has changed, so nothing will be estimated: %m");
         m->tick = now_ns() / NSEC_PER_SEC;
 
-        return write_settings(m);
+        return thresholds_set_tick(m->thresholds, m->tick);
 }
 
 void manager_on_history_loaded(Manager *m) {

@@ -57,6 +57,7 @@ static void row_set_full(Row *row, const struct hist_full *h) {
         row->p50_ns = hist_full_quantile(h, 0.5);
         row->p90_ns = hist_full_quantile(h, 0.9);
         row->p99_ns = hist_full_quantile(h, 0.99);
+        row->full = h;
 }
 
 static void row_set_short(Row *row, const struct hist_short *h) {
@@ -66,6 +67,30 @@ static void row_set_short(Row *row, const struct hist_short *h) {
         row->p50_ns = hist_short_quantile(h, 0.5);
         row->p90_ns = hist_short_quantile(h, 0.9);
         row->p99_ns = hist_short_quantile(h, 0.99);
+        row->full = NULL;
+        row->shorter = h;
+}
+
+static int hand_out_buckets(const unsigned long long *bucket, unsigned n, bucket_u64 (*upper)(unsigned),
+                            bucket_callback callback, void *userdata) {
+        int r;
+
+        for (unsigned i = 0; i < n; i++) {
+                if (!bucket[i])
+                        continue;
+                r = callback(upper(i), bucket[i], userdata);
+                if (r < 0)
+                        return r;
+        }
+
+        return 0;
+}
+
+int row_foreach_bucket(const Row *row, bucket_callback callback, void *userdata) {
+        if (row->full)
+                return hand_out_buckets(row->full->bucket, BUCKETS_FULL, bucket_full_upper, callback, userdata);
+
+        return hand_out_buckets(row->shorter->bucket, BUCKETS_SHORT, bucket_short_upper, callback, userdata);
 }
 
 static int sink_row(RowSink *k, const Row *row, uint64_t id) {
@@ -291,21 +316,6 @@ static int parse_device(const char *s, uint32_t *ret) {
         if (sscanf(s, "%u:%u%c", &major, &minor, &rest) != 2 || major > 0xfff || minor > 0xfffff)
                 return -EINVAL;
         *ret = major << 20 | minor;
-
-        return 0;
-}
-
-static int hand_out_buckets(const unsigned long long *bucket, unsigned n, bucket_u64 (*upper)(unsigned),
-                            bucket_callback callback, void *userdata) {
-        int r;
-
-        for (unsigned i = 0; i < n; i++) {
-                if (!bucket[i])
-                        continue;
-                r = callback(upper(i), bucket[i], userdata);
-                if (r < 0)
-                        return r;
-        }
 
         return 0;
 }

@@ -35,6 +35,8 @@ typedef struct Row {
         bool has_in_flight;          /* requests only, row "device" */
         double in_flight;            /* how many were with the device at a time, on average */
         const char *const *source;   /* NULL-terminated attach points */
+        const struct hist_full *full;     /* one of these, the other is NULL */
+        const struct hist_short *shorter;
 } Row;
 
 typedef int (*row_callback)(const Row *row, void *userdata);
@@ -52,7 +54,7 @@ int query_rows(Manager *m, const RowFilter *filter, uint64_t cursor, uint32_t li
                void *userdata, uint64_t *ret_next);
 
 /* As query_rows(), of what was counted in the windows of the history that overlap the span (CLOCK_REALTIME). There
- * may be fewer rows than the limit, even none, and yet a next page. */
+ * may be fewer rows than the limit, even none, and yet a next page. What is covered is set before the first row. */
 typedef struct RangeResult {
         uint64_t next;     /* cursor for the next page, 0 if there is none */
         uint64_t first_us; /* what is covered of the span, 0 if nothing is */
@@ -64,10 +66,12 @@ int query_range(Manager *m, const RowFilter *filter, uint64_t since_us, uint64_t
 /* Where the oldest window of the history begins, 0 if there is none. */
 uint64_t query_history_since(Manager *m);
 
-/* Calls back for each non-empty bucket (inclusive upper edge in ns, UINT64_MAX for the last; count), all devices
- * together if device ("MAJ:MIN") is empty. Returns -ENOENT if nothing was counted under that unit, op and phase,
- * -EINVAL if op, phase or device is none. */
+/* Calls back for each non-empty bucket of the row: inclusive upper edge in ns, UINT64_MAX for the last, and count. */
 typedef int (*bucket_callback)(uint64_t upper_ns, uint64_t count, void *userdata);
+int row_foreach_bucket(const Row *row, bucket_callback callback, void *userdata);
+
+/* The same for a histogram, all devices together if device ("MAJ:MIN") is empty. Returns -ENOENT if nothing was counted
+ * under that unit, op and phase, -EINVAL if op, phase or device is none. */
 int query_histogram(Manager *m, const char *unit, const char *op, const char *phase, const char *device,
                     bucket_callback callback, void *userdata);
 

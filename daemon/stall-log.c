@@ -8,14 +8,18 @@
 /* In a flood, after everybody else. */
 #define FLOOD_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 20)
 
+/* The files of units lie on disks, which may hang. */
+#define START_DELAY_MAX_US (USEC_PER_SEC / 2)
+
 enum {
+        TIMER_ACCURACY_US = 50 * 1000,
         RECORDS_AT_ONCE = 256,
-        STARTUP_BATCHES_MAX = 16, /* more than the ring holds */
 };
 
 struct StallLog {
         struct ring_buffer *ring;
         sd_event_source *source;
+        sd_event_source *start_timer;
         stall_log_callback callback;
         void *userdata;
         StallEntry entries[STALLS_KEPT_MAX];
@@ -61,9 +65,19 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
+void stall_log_start(StallLog *l) {
+        (void) sd_event_source_set_enabled(l->start_timer, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(l->source, SD_EVENT_ON);
+}
+
+static int on_start(sd_event_source *s, uint64_t usec, void *userdata) {
+        stall_log_start(userdata);
+
+        return 0;
+}
+
 int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback callback, void *userdata) {
         _cleanup_(stall_log_freep) StallLog *l = calloc(1, sizeof(*l));
-        unsigned n_batches = 0;
         struct timespec now;
         int r;
 
@@ -81,10 +95,11 @@ int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback ca
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->source, "stalls");
-        /* What came while no daemon was there woke nobody up. */
-        do
-                r = consume(l);
-        while (r > 0 && ++n_batches < STARTUP_BATCHES_MAX);
+        r = sd_event_source_set_enabled(l->source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(e, &l->start_timer, CLOCK_MONOTONIC, START_DELAY_MAX_US, TIMER_ACCURACY_US,
+                                       on_start, l);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);
@@ -96,6 +111,7 @@ StallLog *stall_log_free(StallLog *l) {
         if (!l)
                 return NULL;
         sd_event_source_unref(l->source);
+        sd_event_source_unref(l->start_timer);
         ring_buffer__free(l->ring);
         for (size_t i = 0; i < STALLS_KEPT_MAX; i++)
                 stall_entry_done(&l->entries[i]);

@@ -65,6 +65,10 @@ int stall_log_new(StallLog **ret, sd_event *e, int map_fd, stall_log_callback ca
 StallLog *stall_log_free(StallLog *l);
 DEFINE_CLEANUP_FUNC(StallLog, stall_log_free)
 
+/* Begins to read, at the first call; half a second later it begins of itself. To be called when it is known what units
+ * say about their alerts: what ended while no daemon was there is alerted, too. */
+void stall_log_start(StallLog *l);
+
 /* A number for a stall, larger than all before. */
 uint64_t stall_log_new_id(StallLog *l);
 

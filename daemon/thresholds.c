@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <bpf/bpf.h>
 
-#include "iter.h"
 #include "log.h"
 #include "threshold-rules.h"
 #include "thresholds.h"
 
 enum {
-        OWNERS_TOLD_MAX = 8192,    /* as many as the map holds */
-        CHANGED_OPS_MAX = 16384,
+        OWNERS_TOLD_MAX = 8192, /* as many as the map holds */
 };
 
 /* What the programs were told, by owner, ascending. */
@@ -138,17 +136,6 @@ static int follow_generation(Thresholds *t) {
         return 0;
 }
 
-static int on_changed_op(const void *record, void *userdata) {
-        const struct changed_op *c = record;
-        Thresholds *t = userdata;
-        const Owner *o;
-        int r;
-
-        r = owner_table_get(t->owners, c->key.owner, &o);
-
-        return r < 0 ? r : 0;
-}
-
 typedef struct Telling {
         Thresholds *thresholds;
         Told *told;
@@ -233,21 +220,19 @@ static int write_general(Thresholds *t) {
         return bpf_map_update_elem(t->maps->settings, &key, &s, BPF_ANY) < 0 ? -errno : 0;
 }
 
-void thresholds_set_tick(Thresholds *t, uint64_t tick) {
+int thresholds_set_tick(Thresholds *t, uint64_t tick) {
         t->tick = tick;
+
+        return write_general(t);
 }
 
 int thresholds_apply(Thresholds *t) {
         int r, k;
 
         r = follow_generation(t);
-        if (r >= 0 && threshold_rules_any(&t->rules)) {
-                /* Control groups that were not there before. */
-                k = iter_read(t->maps, "changed_ops", sizeof(struct changed_op), CHANGED_OPS_MAX, on_changed_op, t);
-                if (k < 0)
-                        log_debug_errno(k, "Cannot look for new units, trying again later: %m");
-        }
-        if (r >= 0 && (t->changed || t->owners_serial != owner_table_serial(t->owners))) {
+        if (r >= 0 && !t->changed && t->owners_serial == owner_table_serial(t->owners))
+                return 0;
+        if (r >= 0) {
                 t->owners_serial = owner_table_serial(t->owners);
                 r = tell_owners(t);
                 t->changed = r < 0;

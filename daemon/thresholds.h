@@ -37,11 +37,11 @@ typedef struct ThresholdTrace {
 } ThresholdTrace;
 int thresholds_set_traces(Thresholds *t, const ThresholdTrace *traces, size_t n);
 
-/* What the programs mark with what changes from now on: see struct settings. */
-void thresholds_set_tick(Thresholds *t, uint64_t tick);
+/* What the programs mark with what changes from now on: see struct settings. Tells them that and the time, at once. */
+int thresholds_set_tick(Thresholds *t, uint64_t tick);
 
-/* Tells the programs what has changed, which control groups have come and gone, and the time. To be called at each tick
- * and after the functions above. */
+/* Tells the programs what has changed, and which control groups have come and gone as far as the table of owners knows
+ * it. To be called at each tick and after the functions above. */
 int thresholds_apply(Thresholds *t);
 
 /* From how long on an operation of that kind is a stall. */

@@ -279,6 +279,7 @@ static void done(int result, void *userdata) {
                 unit_rules_done(&k->incoming);
                 failed(k, result < 0 ? result : -EBADMSG);
         }
+        stall_log_start(k->manager->stalls);
         if (k->again)
                 start(k);
 }

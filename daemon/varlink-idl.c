@@ -26,6 +26,7 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
         FIELD(errors, INT, "How many failed"),
         OPTIONAL(bytes, INT, "Bytes of the requests"),
         OPTIONAL(untimed, INT, "Requests that ended without having been issued (empty flushes)"),
+        OPTIONAL(inFlight, FLOAT, "How many requests the device had at a time, on average"),
         FIELD(sumNSec, INT, "Sum of the times"),
         FIELD(p50NSec, INT, "Median, off by at most 6.25%"),
         FIELD(p90NSec, INT, "90th percentile"),
@@ -137,7 +138,11 @@ static SD_VARLINK_DEFINE_METHOD_FULL(
         INPUT(untilRealtimeUSec, INT, SD_VARLINK_NULLABLE, "Only what was counted until then, from the history"),
         INPUT(limit, INT, SD_VARLINK_NULLABLE, "At most so many rows"),
         SD_VARLINK_FIELD_COMMENT("One of the rows"),
-        SD_VARLINK_DEFINE_OUTPUT_BY_TYPE(row, Row, 0));
+        SD_VARLINK_DEFINE_OUTPUT_BY_TYPE(row, Row, 0),
+        SD_VARLINK_FIELD_COMMENT("From the history: the part of time that all rows are about begins here"),
+        SD_VARLINK_DEFINE_OUTPUT(firstRealtimeUSec, SD_VARLINK_INT, SD_VARLINK_NULLABLE),
+        SD_VARLINK_FIELD_COMMENT("And where it ends"),
+        SD_VARLINK_DEFINE_OUTPUT(lastRealtimeUSec, SD_VARLINK_INT, SD_VARLINK_NULLABLE));
 
 static SD_VARLINK_DEFINE_METHOD(
         GetHistogram,

@@ -255,6 +255,8 @@ typedef struct Listing {
         uint64_t until_us;
         uint64_t cursor;
         uint64_t left;
+        RangeResult range;   /* of this slice */
+        RangeResult covered; /* as it was at the beginning: the history goes on meanwhile */
 } Listing;
 
 static int add_row(const Row *row, void *userdata) {
@@ -263,9 +265,16 @@ static int add_row(const Row *row, void *userdata) {
         Listing *l = s->state;
         int r;
 
+        if (l->covered.last_us == 0)
+                l->covered = l->range;
         r = varlink_row(row, &v);
         if (r >= 0)
-                r = sd_json_buildo(&reply, SD_JSON_BUILD_PAIR_VARIANT("row", v));
+                r = sd_json_buildo(&reply,
+                                   SD_JSON_BUILD_PAIR_VARIANT("row", v),
+                                   SD_JSON_BUILD_PAIR_CONDITION(l->is_range, "firstRealtimeUSec",
+                                                                SD_JSON_BUILD_UNSIGNED(l->covered.first_us)),
+                                   SD_JSON_BUILD_PAIR_CONDITION(l->is_range, "lastRealtimeUSec",
+                                                                SD_JSON_BUILD_UNSIGNED(l->covered.last_us)));
         if (r < 0)
                 return r;
         l->left--;
@@ -276,13 +285,13 @@ static int add_row(const Row *row, void *userdata) {
 static int fill_list(VarlinkStream *s) {
         Listing *l = s->state;
         uint32_t limit = (uint32_t) MIN(l->left, (uint64_t) VARLINK_SLICE);
-        RangeResult range;
         int r;
 
         if (l->is_range) {
-                r = query_range(s->manager, &l->filter, l->since_us, l->until_us, l->cursor, limit, add_row, s, &range);
+                r = query_range(s->manager, &l->filter, l->since_us, l->until_us, l->cursor, limit, add_row, s,
+                                &l->range);
                 if (r >= 0)
-                        l->cursor = range.next;
+                        l->cursor = l->range.next;
         } else
                 r = query_rows(s->manager, &l->filter, l->cursor, limit, add_row, s, &l->cursor);
         if (r < 0)

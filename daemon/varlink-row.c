@@ -87,6 +87,8 @@ int varlink_row(const Row *row, sd_json_variant **ret) {
                         NUMBER("errors", row->errors),
                         NUMBER_IF(row->is_request, "bytes", row->bytes),
                         NUMBER_IF(is_device, "untimed", row->untimed),
+                        SD_JSON_BUILD_PAIR_CONDITION(row->has_in_flight, "inFlight",
+                                                     SD_JSON_BUILD_REAL(row->in_flight)),
                         NUMBER("sumNSec", row->sum_ns),
                         NUMBER("p50NSec", row->p50_ns),
                         NUMBER("p90NSec", row->p90_ns),

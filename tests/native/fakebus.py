@@ -54,7 +54,7 @@ def listing(rows):
 
 
 class FakeDaemon:
-    """Answers GetAll with the properties and List with rows(), which is called each time."""
+    """Answers GetAll with the properties, and List and ListBuckets with rows(), which is called each time."""
 
     def __init__(self, directory, properties, rows):
         self.properties, self.rows = properties, rows
@@ -99,7 +99,7 @@ class FakeDaemon:
         _, _, _, _, n_body, serial, n_fields = struct.unpack('<cBBBIII', header)
         fields = stream.read(n_fields + -n_fields % 8)
         stream.read(n_body)
-        if b'List\0' in fields:
+        if b'List\0' in fields or b'ListBuckets\0' in fields:
             kind, body = 'aa{sv}t', listing(self.rows())
         else:
             kind, body = 'a{sv}', append_dict(b'', self.properties)

@@ -10,7 +10,7 @@ import time
 
 import harness
 from blame import blame_rows, blamed, share
-from harness import SHM, check, equal, run, skip, wait_for
+from harness import SHM, cases, check, equal, run, skip, wait_for
 from product import PROBES, daemon, settled
 from rig import Disk, cgroup, ext4, finish, numbers, release, slow_ext4, start_workload, workload
 
@@ -293,15 +293,23 @@ def ticks_of(lines):
             tick.append(line)
 
 
-def test_idle(t):
+@cases('no', 'some')
+def test_idle_with_thresholds_of_units(t, which):
     """A second in which nothing happens costs two readings of nothing and two looks into empty maps."""
     if not shutil.which('strace'):
         skip('no strace')
-    d = t.enter(daemon(t))
+    units = t.directory('units')
+    if which == 'some':
+        (units / 'x.service').write_text('[X-Iolat]\nFsyncRecordSec=1s\n')
+    d = t.enter(daemon(t, env={'IOLAT_TEST_UNIT_PATH': str(units)}))
+    time.sleep(1)  # they are read
     out = d.directory / 'strace'
     run('timeout', '--signal=INT', '12', 'strace', '-q', '-o', out, '-p', d.process.pid, check=False)
-    idle = 0
-    for tick in ticks_of(out.read_text().splitlines()):
+    lines, idle = out.read_text().splitlines(), 0
+    ops, rqs = (sum(line.startswith('openat') and name in line for line in lines)
+                for name in ('changed_ops', 'changed_rqs'))
+    check(8 <= rqs <= 14 and abs(ops - rqs) <= 1, f'operations were read {ops} times, requests {rqs}')
+    for tick in ticks_of(lines):
         reads = [line for line in tick if line.startswith('read(')]
         if len(reads) != 2 or any('""' not in line for line in reads):
             continue  # the rest of the machine did something

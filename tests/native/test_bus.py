@@ -8,13 +8,14 @@ import subprocess
 import xml.etree.ElementTree
 
 import harness
+from bus import Bus
 from harness import cases, check, equal, run, skip, start, stop, wait_for
 from product import CTL, IOLATD, daemon
 from rig import base_dir, bpffs, cgroup, ext4, workload
 
 METHODS = {
     'ListUnits': ('', 'a(so)'), 'GetUnit': ('s', 'o'), 'GetUnitByPID': ('u', 'o'),
-    'List': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
+    'List': ('asasastu', 'aa{sv}t'), 'ListBuckets': ('asasastu', 'aa{sv}t'), 'GetHistogram': ('ssss', 'a(tt)'), 'ListStalls': ('tu', 'aa{sv}'),
     'ListRange': ('asasastttu', 'aa{sv}ttt'), 'GetBlame': ('stt', 'aa{sv}'), 'ListProbes': ('', 'aa{sv}'),
     'ListHistograms': ('tu', 'a(sssstta(stat))t'), 'ListBlindSpots': ('', 'a(ss)'),
     'Trace': ('st', ''),
@@ -119,6 +120,34 @@ def test_list_and_cursor(t):
         if cursor == 0:
             break
     equal(units, len(t.rig.daemon.json('list', t.rig.unit)), 'rows of all pages')
+
+
+def test_buckets(t):
+    """Rows as in List(), and all that was counted in ascending buckets, which are those of GetHistogram()."""
+    bus = Bus(t.rig.daemon.socket)
+    t.defer(bus.close)
+    wanted = [t.rig.unit], [], [], 0, 0
+    rows, plain = (bus.call(method, 'asasastu', *wanted)[0] for method in ('ListBuckets', 'List'))
+    check('total' in {r['phase'] for r in rows} and len(rows) > 4, f'rows: {rows}')
+    for r in rows:
+        buckets = r.pop('buckets')
+        equal(sum(count for _, count in buckets), r['count'], f'operations in the buckets of {r}')
+        edges = [upper for upper, _ in buckets]
+        check(all(edges) and edges == sorted(set(edges)) and min(c for _, c in buckets) > 0, f'buckets: {buckets}')
+        if not r['op'].startswith('rq-'):  # of which there are several origins
+            equal(bus.call('GetHistogram', 'ssss', r['unit'], r['op'], r['phase'], r['device'])[0], buckets, 'buckets')
+        r.pop('inFlight', None)
+    for r in plain:
+        r.pop('inFlight', None)
+    equal(rows, plain, 'rows of List()')
+    page, cursor = bus.call('ListBuckets', 'asasastu', [t.rig.unit], ['fsync'], ['total', 'journal'], 0, 1)
+    check(len(page) == 1 and cursor > 0 and 'buckets' in page[0], f'page: {page}')
+
+
+def test_policy(t):
+    """Everybody may call everything on the system bus, but for what is refused to all but root anyway."""
+    policy = POLICY.read_text()
+    equal([m for m in METHODS if f'send_member="{m}"' not in policy], ['Trace'], 'methods that are for root only')
 
 
 # As strict as a distribution's system bus: without our own policy nobody could own or call the name.

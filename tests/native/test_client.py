@@ -13,7 +13,7 @@ import time
 
 import harness
 from harness import cases, check, equal, run, skip
-from product import CTL, daemon
+from product import CTL, daemon, settled
 from rig import cgroup, ext4, workload
 
 ROW_KEYS = ['unit', 'userUnit', 'op', 'phase', 'device', 'fsType', 'mountPoint', 'origin', 'async', 'count', 'errors',
@@ -232,6 +232,26 @@ def test_keys_of_blame(t):
         skip('this daemon keeps no history')
     for row in pairs(t.rig.daemon.text('blame', '--json=short')):
         equal([k for k, _ in row], BLAME_KEYS, 'keys of a row of blame')
+
+
+def test_lines_of_blame(t):
+    """The largest rows are left, with the shares that they have of all, and the footer counts them."""
+    d, unit = t.rig.daemon, t.rig.unit
+    harness.wait_for(lambda: len(d.json('blame', unit)) > 1, what='something to leave out')
+    rows = settled(lambda: d.json('blame', unit))
+    equal(d.json('blame', unit, '-n', '1'), rows[:1], 'the largest')
+    equal(d.json('blame', unit, '--lines=0'), [], 'no rows at all')
+    full, lines = d.text('blame', unit).splitlines(), d.text('blame', unit, '-n1').splitlines()
+    equal(lines[1].split()[-2:], full[1].split()[-2:], 'time and share')
+    check(lines[3].startswith('1 rows listed'), f'footer: {lines}')
+    check(len(d.json('blame', '-n', '1')) == 1, 'of all victims')
+
+
+@cases('status', 'list', 'histogram a.service', 'probes', 'metrics')
+def test_lines_are_refused(t, command):
+    r = t.rig.daemon.call(*command.split(), '-n', '1', check=False)
+    equal((r.returncode, r.stdout, r.stderr),
+          (1, '', f'--lines= and --iterations= cannot be used with "{command.split()[0]}".\n'), 'result')
 
 
 def test_times(t):

@@ -226,6 +226,24 @@ def test_unit_without_alerts(t):
     check(any(s['unit'] == group.unit for s in d.json('stalls')), 'no record')
 
 
+def test_ended_while_no_daemon_was_there(t):
+    """It is alerted later, but not for a unit that wants no alerts, although that has to be read first."""
+    group, loud = t.enter(cgroup('quiet.service')), t.enter(cgroup('loud.service'))
+    d = other_daemon(t, '[Stall]\nFsyncRecordSec=50ms\nFsyncAlertSec=100ms\n',
+                     {group.unit: '[X-Iolat]\nAlert=no\n'})
+    disk = t.enter(slow_ext4())
+    d.kill9()
+    disk.delay(fsync=200)
+    for g in group, loud:
+        workload('fsync', disk.path('file'), g, count=1, write=4096)
+    disk.delay()
+    d.start()
+    entries = wait_for(lambda: alerts(t, loud.unit), what='alert')
+    equal([e['MESSAGE_ID'] for e in entries], [MESSAGE_ID_STALL], 'alerts')
+    equal(alerts(t, group.unit), [], 'alerts of the other unit')
+    check(any(s['unit'] == group.unit for s in d.json('stalls')), 'no record')
+
+
 def test_journal_itself_is_not_alerted(t):
     disk, root = t.enter(slow_ext4()), cgroup_root()
     for name in 'systemd-journald.service', 'iolatd.service':

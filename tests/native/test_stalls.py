@@ -205,6 +205,31 @@ def test_killed_while_it_waits(t):
     check(len(left) <= 1, f'left behind: {left}')
 
 
+@cases('kill -9', 'SIGTERM')
+def test_ended_while_no_daemon_was_there(t, how):
+    """Those that were known before, and those that nobody has seen."""
+    d = t.enter(daemon(t))
+    bus, known, unknown = connect(t, d), t.enter(cgroup('known.service')), t.enter(cgroup('unknown.service'))
+    process = hang(t, known, 2.5)
+    first = wait_in_progress(t, bus, known)
+    if how == 'kill -9':
+        d.kill9()
+    else:
+        d.stop()
+    totals = {known.unit: finish(process)['maxNSec']}
+    t.rig.disk.delay(fsync=300)
+    totals[unknown.unit] = workload('fsync', t.rig.disk.path('other'), unknown, count=1, write=4096)['maxNSec']
+    t.rig.disk.delay()
+    d.start()
+    bus = connect(t, d)
+    for unit, most in totals.items():
+        found = wait_for(lambda: stall_of(bus, unit), what=f'stall of {unit}')
+        equal((found['op'], found['state']), ('fsync', 'done'), 'stall')
+        check(most * 0.9 < found['totalNSec'] <= most, f'{found["totalNSec"]} ns of {most}')
+    found = stall_of(bus, known.unit)
+    check(abs(found['startRealtimeUSec'] - first['startRealtimeUSec']) < 0.2e6, f'start: {first}, {found}')
+
+
 def read_calls(pid):
     return int(dict(line.split(': ') for line in pathlib.Path(f'/proc/{pid}/io').read_text().splitlines())['syscr'])
 

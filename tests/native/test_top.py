@@ -14,7 +14,7 @@ import harness
 from fakebus import FakeDaemon
 from harness import RUN, cases, check, equal, skip, wait_for
 from product import CTL, daemon
-from rig import cgroup, ext4, start_workload
+from rig import cgroup, ext4, slow_ext4, start_workload
 from screen import Program
 
 FSYNCS_PER_SEC = 200
@@ -85,7 +85,7 @@ def test_first_screen(t):
     check(os.uname().nodename[:10] in lines[0] and 'tier ' in lines[0] and 'every 500ms' in lines[0],
           f'header: {lines[0]}')
     check(re.search(r'units \d+  ops/s [\d.]+  wait/s [\d.]+%  errors 0', lines[1]), f'totals: {lines[1]}')
-    for header in ('UNIT', 'OP', 'OPS/S', 'WAIT/S', 'MEAN', 'ALL-P99', 'ERR', 'PHASES', 'TREND'):
+    for header in ('UNIT', 'OP', 'OPS/S', 'WAIT/S', 'MEAN', 'P99', 'ERR', 'PHASES', 'TREND'):
         check(header in lines[2].split(), f'no {header}: {lines[2]}')
     check(re.search(r'\? help .*[a-z] [a-z]{2,}', lines[23]), f'legend: {lines[23]}')
     check(p.emulator.alternate and p.emulator.colours and not p.emulator.cursor_visible, 'modes of the terminal')
@@ -110,6 +110,40 @@ def test_phase_bar_is_of_the_legend(t):
     quit_top(p)
 
 
+UNITS = {'us': 1e-6, 'ms': 1e-3, 's': 1}
+
+
+def test_p99_is_of_the_interval(t):
+    """A unit becomes slow, and fast again, and after two intervals nothing is left of what was before."""
+    disk, group = t.enter(slow_ext4()), t.enter(cgroup('changes.service'))
+    process = start_workload('fsync', disk.path('file'), group, count=10**6, rate=1000, write=4096, pattern='overwrite',
+                             prepare='1M')
+    t.defer(process.wait)
+    t.defer(process.kill)
+    wait_for(lambda: t.rig.daemon.counts(group.unit).get('fsync', 0) > 5000, 60, 'fast operations')
+    p = Program([CTL, f'--socket={t.rig.daemon.socket}', 'top', '-d', '1s'])
+    t.defer(p.close)
+    t.reports.append(lambda: f'--- screen ---\n{p.text()}\n---')
+    p.wait_for(lambda lines: lines[2].startswith('UNIT'), 'first screen')
+    p.keys('/changes.service\r')
+
+    def p99(lines):
+        """In seconds; None if it is not shown."""
+        end = lines[2].index(' P99 ') + len(' P99')
+        shown = [line[:end].split()[-1] for line in lines[3:] if ' fsync ' in line]
+        m = shown and re.fullmatch(r'([\d.]+)(us|ms|s)', shown[0])
+        return float(m[1]) * UNITS[m[2]] if m else None
+    p.wait_for(lambda lines: (p99(lines) or 1) < 0.02, 'fast')
+    for delay, name, wanted in ((40, 'slow', lambda s: 0.075 < s < 0.2), (0, 'fast', lambda s: s < 0.02)):
+        disk.delay(fsync=delay)
+        began = time.monotonic()
+        p.wait_for(lambda lines: p99(lines) and wanted(p99(lines)), f'{name} again', 8)
+        took = time.monotonic() - began
+        print(f'# {name} after {took:.1f} s: {p99(p.emulator.text()):.4f} s', flush=True)
+        check(took < 2.5, f'{name} only after {took:.1f} s')  # that it ends, and is drawn, takes a moment
+    quit_top(p)
+
+
 def test_sort_and_reverse(t):
     p = top(t)
     for keys, wanted in (('n', ['fsync', 'dwrite']), ('r', ['dwrite', 'fsync']), ('r', ['fsync', 'dwrite']),
@@ -117,7 +151,7 @@ def test_sort_and_reverse(t):
         p.keys(keys)
         p.wait_for(lambda lines, w=wanted: order(t, lines) == w, f'order after {keys!r}')
     p.wait_for('by unit (reverse)', 'name of the order')
-    for key, name in (('t', 'wait'), ('l', 'all-p99'), ('e', 'errors'), ('d', 'device')):
+    for key, name in (('t', 'wait'), ('l', 'p99'), ('e', 'errors'), ('d', 'device')):
         p.keys(key)
         p.wait_for(f'by {name}', f'name of the order after {key}')
     quit_top(p)
@@ -439,6 +473,7 @@ def test_batch_iterations(t):
         equal(len(rows), 1, 'rows of fsync')
         rate = rows[0]['count'] * 1e9 / rows[0]['intervalNSec']
         check(FSYNCS_PER_SEC / 2 < rate < FSYNCS_PER_SEC * 2, f'{rate} fsyncs per second')
+        check(0 < rows[0]['p99NSec'] < 10**9, f'p99: {rows[0]}')
         check(abs(sum(rows[0]['phases'].values()) - rows[0]['sumNSec']) <= 0.01 * rows[0]['sumNSec'], f'sum: {rows[0]}')
 
 

@@ -163,15 +163,22 @@ def test_list_of_a_range(t):
     now = int(time.time() * 1e6)
     link = t.rig.link(t)
 
-    def rows_since():
+    def replies_since():
         try:
-            return [r['row'] for r in link.more('List', {'sinceRealtimeUSec': now - 600_000_000,
-                                                         'patterns': [t.rig.unit]})]
+            return link.more('List', {'sinceRealtimeUSec': now - 600_000_000, 'patterns': [t.rig.unit]})
         except VarlinkError as e:
             equal(e.name, f'{INTERFACE}.NoEntries', 'error')
             return None
 
-    rows = wait_for(rows_since, HISTORY_SEC + 5, 'rows of the history')
+    replies = wait_for(replies_since, HISTORY_SEC + 5, 'rows of the history')
+    rows = [r['row'] for r in replies]
+    covered = {(r.get('firstRealtimeUSec'), r.get('lastRealtimeUSec')) for r in replies}
+    equal(len(covered), 1, f'spans of time in the replies: {covered}')
+    (first, last), = covered
+    since = link.call('GetStatus')['historySinceRealtimeUSec']
+    check(since <= first < last <= time.time() * 1e6 and first < now, f'{first} to {last}, history since {since}')
+    check(all('firstRealtimeUSec' not in r or r['firstRealtimeUSec'] is None for r in link.more('List')),
+          'a span of time of what is not from the history')
     check(sum(r['count'] for r in rows if (r['op'], r['phase']) == ('fsync', 'total')) >= 100, f'syncs: {rows}')
     equal(error_of(link.more, 'List', {'sinceRealtimeUSec': 1, 'untilRealtimeUSec': 2}).name, f'{INTERFACE}.NoEntries',
           'before there was anything')

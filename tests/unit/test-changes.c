@@ -88,10 +88,16 @@ static void test_requests(void **state) {
 static void test_no_iterator(void **state) {
         _cleanup_(changes_freep) Changes *c = NULL;
         Maps maps;
+        size_t n;
 
         c = new_changes(&maps);
         assert_int_equal(changes_start(c), -ENOENT);
-        assert_int_equal(changes_read(c, NULL, NULL, NULL), -ENOENT);
+        assert_int_equal(changes_read(c), -ENOENT);
+        assert_false(changes_complete(c));
+        (void) changes_ops(c, &n);
+        assert_int_equal(n, 0);
+        (void) changes_rqs(c, &n);
+        assert_int_equal(n, 0);
 }
 
 DEFINE_TEST_MAIN(

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "growth.h"
 #include "test.h"
 #include "top-view.h"
 
@@ -23,6 +24,16 @@ static void add(Rows *rows, const char *unit, const char *op, const char *phase,
                 .errors = errors,
                 .present = UINT32_MAX,
         };
+}
+
+/* Of the row that was added last. */
+static void add_bucket(Rows *rows, uint64_t ns, uint64_t count) {
+        Row *row = &rows->items[rows->n - 1];
+
+        row->buckets.items = reallocarray(row->buckets.items, row->buckets.n + 1, sizeof(Bucket));
+        assert_non_null(row->buckets.items);
+        row->buckets.items[row->buckets.n++] = (Bucket){ bucket_full_upper(bucket_full(ns)), count };
+        row->max_ns = MAX(row->max_ns, ns);
 }
 
 static Row *last(Rows *rows) {
@@ -137,6 +148,67 @@ static void test_counters_that_begin_anew(void **state) {
         assert_true(top_whole_per_second(&m, UINT64_MAX) == UINT64_MAX);
 }
 
+/* As hist_full_quantile(): off by at most half a bucket. */
+static void assert_about(uint64_t ns, uint64_t wanted) {
+        assert_true(ns >= wanted - wanted / 16 && ns <= wanted + wanted / 16);
+}
+
+static void test_p99_of_the_interval(void **state) {
+        _cleanup_(top_model_clear) TopModel m = {};
+        Rows rows = {};
+
+        add(&rows, "a.service", "fsync", "total", "8:1", 1000, 1, 0);
+        add_bucket(&rows, 100000, 1000);
+        update(&m, &rows, 1);
+
+        /* One of a hundred in this interval, but not of all. */
+        add(&rows, "a.service", "fsync", "total", "8:1", 1010, 2, 0);
+        add_bucket(&rows, 100000, 1000);
+        add_bucket(&rows, 50000000, 10);
+        update(&m, &rows, 2);
+        assert_about(m.entries[0].delta.p99_ns, 50000000);
+
+        /* Fast again, which the sum does not show for long. */
+        add(&rows, "a.service", "fsync", "total", "8:1", 1110, 3, 0);
+        add_bucket(&rows, 100000, 1099);
+        add_bucket(&rows, 50000000, 11);
+        update(&m, &rows, 3);
+        assert_about(m.entries[0].delta.p99_ns, 100000);
+
+        /* Nothing happened. */
+        add(&rows, "a.service", "fsync", "total", "8:1", 1110, 3, 0);
+        add_bucket(&rows, 100000, 1099);
+        add_bucket(&rows, 50000000, 11);
+        update(&m, &rows, 4);
+        assert_int_equal(m.entries[0].delta.p99_ns, 0);
+
+        /* Began anew. */
+        add(&rows, "a.service", "fsync", "total", "8:1", 5, 1, 0);
+        add_bucket(&rows, 2000000, 5);
+        update(&m, &rows, 5);
+        assert_about(m.entries[0].delta.p99_ns, 2000000);
+
+        /* Somebody who does not tell. */
+        add(&rows, "a.service", "fsync", "total", "8:1", 6, 2, 0);
+        update(&m, &rows, 6);
+        assert_int_equal(m.entries[0].delta.count, 1);
+        assert_int_equal(m.entries[0].delta.p99_ns, 0);
+}
+
+/* Phases have a bucket for each power of two. */
+static void test_p99_of_a_phase(void **state) {
+        Bucket now[] = { { 1 << 20, 100 }, { 1 << 30, 5 } }, before[] = { { 1 << 20, 10 }, { 1 << 30, 5 } };
+        Growth g;
+
+        growth_begin(&g, "journal", &(Buckets){ now, ELEMENTSOF(now) });
+        assert_int_equal(growth_quantile(&g, 0.99, UINT64_MAX), (1 << 29) + (1 << 28));
+        assert_int_equal(growth_quantile(&g, 0.99, 600000000), 600000000);
+        growth_subtract(&g, &(Buckets){ before, ELEMENTSOF(before) });
+        assert_int_equal(growth_quantile(&g, 0.99, UINT64_MAX), (1 << 19) + (1 << 18));
+        growth_subtract(&g, &(Buckets){ now, ELEMENTSOF(now) });
+        assert_int_equal(growth_quantile(&g, 0.99, UINT64_MAX), 0);
+}
+
 static void test_exited_units_are_no_burst(void **state) {
         _cleanup_(top_model_clear) TopModel m = {};
         const TopEntry *e;
@@ -177,11 +249,11 @@ static void fill_three(TopModel *m) {
         add(&rows, "z.service", "fsync", "total", "8:1", 0, 0, 0);
         update(m, &rows, 1);
         add(&rows, "a.service", "fsync", "total", "8:16", 100, 1000, 0);
-        last(&rows)->p99_ns = 5;
+        add_bucket(&rows, 5000, 1);
         add(&rows, "b.service", "fsync", "total", "8:2", 10, 3000, 2);
-        last(&rows)->p99_ns = 100;
+        add_bucket(&rows, 100000, 1);
         add(&rows, "c.timer", "fsync", "total", "8:2", 50, 2000, 0);
-        last(&rows)->p99_ns = 50;
+        add_bucket(&rows, 50000, 1);
         last(&rows)->user_unit = strdup("inner.service");
         update(m, &rows, 2);
 }
@@ -317,7 +389,9 @@ static void test_selection_scrolls(void **state) {
 DEFINE_TEST_MAIN(cmocka_unit_test(test_differences),
                  cmocka_unit_test(test_history),
                  cmocka_unit_test(test_counters_that_begin_anew),
-                 cmocka_unit_test(test_exited_units_are_no_burst),
+                 cmocka_unit_test(test_p99_of_the_interval),
+        cmocka_unit_test(test_p99_of_a_phase),
+        cmocka_unit_test(test_exited_units_are_no_burst),
                  cmocka_unit_test(test_order),
                  cmocka_unit_test(test_filter),
                  cmocka_unit_test(test_detail),

@@ -45,7 +45,7 @@ complete -c iolatctl -s S -l since -x -a 'now today yesterday -5min -1h -1d' -d 
 complete -c iolatctl -s U -l until -x -a 'now today yesterday -5min -1h -1d' -d 'Show what is not newer than this time'
 complete -c iolatctl -l min -x -d 'Show operations that took at least that long'
 complete -c iolatctl -s f -l follow -d 'Go on showing stalls as they come'
-complete -c iolatctl -s n -l lines -x -d 'Number of stalls or traced operations'
+complete -c iolatctl -s n -l lines -x -d 'Number of stalls, rows of blame or traced operations'
 complete -c iolatctl -l batch -d 'Let top print lines instead of filling the screen'
 complete -c iolatctl -s n -l iterations -x -d 'Number of iterations of top'
 complete -c iolatctl -s d -l delay -x -d 'Time between iterations of top'
