@@ -48,7 +48,8 @@ def restart():
 def load():
     """As the unit does it, with no more privileges, but even though nothing is new."""
     DROP_IN.parent.mkdir(parents=True, exist_ok=True)
-    DROP_IN.write_text('[Service]\nExecStart=\nExecStart=/usr/lib/iolat/iolat-probes load --force --symbols-from-stdin\n')
+    command = '/usr/lib/iolat/iolat-probes load --force --bpffs=/tmp/bpf --symbols-from-stdin'
+    DROP_IN.write_text(f'[Service]\nExecStart=\nExecStart={command}\n')
     try:
         run('systemctl', 'daemon-reload')
         run('systemctl', 'reset-failed', 'iolat-probes.service', check=False)
