@@ -16,7 +16,7 @@ image_packages() {
     if [[ $1 == build-* ]]; then
         echo systemd gcc libc6-dev clang bpftool meson ninja-build pkgconf
         echo libbpf-dev libsystemd-dev libjson-c-dev libinih-dev zlib1g-dev libncurses-dev libmicrohttpd-dev
-        echo liburing-dev libaio-dev libcmocka-dev
+        echo liburing-dev libaio-dev libfuse3-dev libcmocka-dev
         return
     fi
 
