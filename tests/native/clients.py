@@ -119,8 +119,8 @@ def deaf_on_varlink(path, uid):
 
 
 def slowest(query, seconds):
-    """How long the slowest query of a second took, in the middle one of all seconds: on a machine with more to do than it
-    can there is always one that waits for a CPU."""
+    """How long the slowest query of a second took, in the middle one of all seconds: on a machine with more to do than
+    it can there is always one that waits for a CPU."""
     longest = []
     for _ in range(seconds):
         longest.append(0)

@@ -114,8 +114,8 @@ def test_journal_that_does_not_read(t):
     left_out = sum(int(e['IOLAT_SUPPRESSED']) for e in found if e['MESSAGE_ID'] == SUPPRESSED)
     told = sum(int(e['IOLAT_SUPPRESSED']) for e in entries())
     dropped = lost.get('alert-dropped', 0)
-    diagnose(f'{len(single)} of {done} in the journal, {left_out} left out; of all units {dropped} dropped, {told} told '
-             f'of as left out; losses {lost}')
+    diagnose(f'{len(single)} of {done} in the journal, {left_out} left out; of all units {dropped} dropped, {told} '
+             f'told of as left out; losses {lost}')
     check(left_out > done / 3, 'hardly any was dropped, so this was no test')
     equal(told, dropped, 'alerts of all units that were dropped, as told in their journals')
     twice = len(single) + left_out - done  # also announced while they lasted, because a tick came upon them
