@@ -35,6 +35,8 @@ image_packages() {
         echo udev linux-image-amd64 initramfs-tools zstd ;;
     vm-*)
         echo udev linux-image-cloud-amd64 initramfs-tools zstd ;;
+    container-*)
+        echo systemd-container libpam-systemd dbus-user-session podman crun ;;
     esac
     if [[ $suite == sid ]]; then
         echo systemd-report
