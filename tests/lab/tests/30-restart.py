@@ -56,6 +56,7 @@ def load():
         run('systemctl', 'start', 'iolat-probes.service')
     finally:
         DROP_IN.unlink()
+        DROP_IN.parent.rmdir()
         run('systemctl', 'daemon-reload')
 
 

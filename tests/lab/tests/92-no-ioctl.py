@@ -15,10 +15,11 @@ import lab
 from harness import cases, check, equal
 
 VERBS = {
-    'status': ['status'], 'status of a unit': ['status', None], 'list': ['list'], 'list as JSON': ['list', '--json=pretty'],
-    'list by device': ['list', '--by=device'], 'list of a time': ['list', '--since=-1h'], 'histogram': ['histogram', None],
-    'top': ['top', '-b', '-n', '1'], 'stalls': ['stalls'], 'follow': ['stalls', '--follow'], 'blame': ['blame'],
-    'trace': ['trace'], 'probes': ['probes'], 'metrics': ['metrics'], 'help': ['--help'], 'no such verb': ['nonsense'],
+    'status': ['status'], 'status of a unit': ['status', None], 'list': ['list'],
+    'list as JSON': ['list', '--json=pretty'], 'list by device': ['list', '--by=device'],
+    'list of a time': ['list', '--since=-1h'], 'histogram': ['histogram', None], 'top': ['top', '-b', '-n', '1'],
+    'stalls': ['stalls'], 'follow': ['stalls', '--follow'], 'blame': ['blame'], 'trace': ['trace'],
+    'probes': ['probes'], 'metrics': ['metrics'], 'help': ['--help'], 'no such verb': ['nonsense'],
     'no such unit': ['status', 'no-such.service'], 'no such machine': ['list', '--machine=no-such'],
 }
 ENDLESS = ('follow', 'trace')

@@ -101,14 +101,10 @@ def test_life(t):
 
     # Stopped, it goes on counting; nobody can connect.
     run('systemctl', 'stop', 'iolatd.service')
-    wait_for_end('iolatd.service', 'iolat-probes.service', *(['iolatd-report.socket'] if has_varlink() else []))
+    wait_for_end('iolatd.service', 'iolat-probes.service', 'iolat-calibrate.service', 'iolatd-report.socket')
     equal(pins.pinned(), upgraded, 'pins after a stop')
     left = {n for n in traces(t.rig) if n.startswith(('/run', '/tmp', '/var/tmp', '/dev/shm'))}
     equal(left, set(), 'files that last no longer than the daemon')
-
-
-def has_varlink():
-    return pathlib.Path('/usr/lib/systemd/system/iolatd-report.socket').exists()
 
 
 def test_exporter_leaves_nothing(t):
@@ -130,7 +126,7 @@ def test_removal(t):
     with_history(t, unit)
     loaded = pins.pinned()
     run('systemctl', '--quiet', 'disable', '--now', 'iolatd.service')
-    wait_for_end('iolatd.service')
+    wait_for_end('iolatd.service', 'iolat-calibrate.service')
     run(PROBES, 'unload')
     check(not pins.PINS.exists(), f'{pins.PINS} is there: {list(pins.PINS.glob("*"))}')
     wait_for(lambda: not pins.present(loaded), 20, 'end of all programs, maps and links')
@@ -149,7 +145,7 @@ def test_removal(t):
     diagnose(f'left: {sorted(left)}, with {sorted(p.name for p in STATE.glob("*"))}')
     extra = {p.name for p in STATE.glob('*')} - {'history', 'history.corrupt', 'history.new'}
     equal(extra, set(), 'state that is not in the manual')
-    names = [f'{n}*' for n in ('iolatd', 'iolat-probes', 'iolat-exporter', 'dbus-org.iolat1')]
+    names = [f'{n}*' for n in ('iolatd', 'iolat-probes', 'iolat-calibrate', 'iolat-exporter', 'dbus-org.iolat1')]
     equal(run('systemctl', 'list-units', '--all', '--plain', '--no-legend', *names).stdout, '', 'units that are loaded')
 
     # And again, with the history of before.
