@@ -70,7 +70,7 @@ static inline struct mem_cgroup *compat_folio_memcg(struct folio *folio) {
 
 /* The file that a bio of btrfs is for, whose pages are not the file's own when they are compressed. Since 6.2
  * (d7b9416fe5c5) struct btrfs_bio has the inode; before, only that of compressed writes, in their private data. */
-static inline struct inode *compat_btrfs_inode(struct btrfs_bio *bbio, const void *end_compressed_write) {
+static inline struct inode *compat_btrfs_inode(struct btrfs_bio *bbio, u64 end_compressed_write) {
         struct btrfs_inode *inode;
         struct compressed_bio *cb;
 
@@ -79,7 +79,7 @@ static inline struct inode *compat_btrfs_inode(struct btrfs_bio *bbio, const voi
                 return inode ? (void *) inode + bpf_core_field_offset(struct btrfs_inode, vfs_inode) : NULL;
         }
         if (!bpf_core_field_exists(bbio->private) || !bpf_core_field_exists(((struct compressed_bio *) bbio)->inode) || !end_compressed_write ||
-            BPF_CORE_READ(bbio, end_io) != end_compressed_write)
+            (u64) BPF_CORE_READ(bbio, end_io) != end_compressed_write)
                 return NULL;
         cb = BPF_CORE_READ(bbio, private);
 

@@ -443,6 +443,15 @@ const volatile bool function_tier = false;
 const volatile unsigned int wait_slots = WAITS_MAX; /* as the map of waits has been made */
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */
 
+/* Of functions and data of the kernel and its modules, 0 where they are not there or not told. Not __ksym: for that,
+ * libbpf itself has to be able to read /proc/kallsyms. */
+const volatile unsigned long long address_of_aio_fsync_work = 0;
+const volatile unsigned long long address_of_bio_chain_endio = 0;
+const volatile unsigned long long address_of_btrfs_bioset = 0;
+const volatile unsigned long long address_of_btrfs_compressed_bioset = 0;
+const volatile unsigned long long address_of_crypt_endio = 0;
+const volatile unsigned long long address_of_end_compressed_bio_write = 0;
+
 /* Code of the functions in which a task waits to be admitted, to be found on its stack when it sleeps. */
 const volatile struct code_range admission[ADMISSION_RANGES] = {};
 

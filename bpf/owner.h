@@ -5,19 +5,12 @@
 
 #include "maps.h"
 
-extern const void aio_fsync_work __ksym __weak;
-extern const void btrfs_bioset __ksym __weak;
-extern const void btrfs_compressed_bioset __ksym __weak;
-extern const void end_compressed_bio_write __ksym __weak;
-extern const void crypt_endio __ksym __weak;
-extern const void bio_chain_endio __ksym __weak;
-
 enum { SPLITS_MAX = 3 };
 
 /* A bio that was cut off a larger one, which tells more: that is its private data then. */
 static inline struct bio *bio_unsplit(struct bio *bio) {
         for (int i = 0; i < SPLITS_MAX; i++) {
-                if (!&bio_chain_endio || BPF_CORE_READ(bio, bi_end_io) != &bio_chain_endio)
+                if (!address_of_bio_chain_endio || (u64) BPF_CORE_READ(bio, bi_end_io) != address_of_bio_chain_endio)
                         break;
                 bio = BPF_CORE_READ(bio, bi_private);
         }
@@ -30,10 +23,10 @@ static inline struct bio *bio_behind_crypt(struct bio *bio) {
         struct dm_crypt_io *io;
         struct bio *whole;
 
-        if (!bpf_core_type_exists(struct dm_crypt_io) || !&crypt_endio)
+        if (!bpf_core_type_exists(struct dm_crypt_io) || !address_of_crypt_endio)
                 return bio;
         whole = bio_unsplit(bio);
-        if (BPF_CORE_READ(whole, bi_end_io) != &crypt_endio)
+        if ((u64) BPF_CORE_READ(whole, bi_end_io) != address_of_crypt_endio)
                 return bio;
         io = BPF_CORE_READ(whole, bi_private);
 
@@ -42,17 +35,16 @@ static inline struct bio *bio_behind_crypt(struct bio *bio) {
 
 /* NULL if it is no bio of btrfs. */
 static inline struct inode *bio_btrfs_inode(struct bio *bio) {
-        void *pool;
+        u64 pool;
 
         if (!bpf_core_type_exists(struct btrfs_bio))
                 return NULL;
-        pool = BPF_CORE_READ(bio, bi_pool);
-        if (!(&btrfs_bioset && pool == &btrfs_bioset) &&
-            !(&btrfs_compressed_bioset && pool == &btrfs_compressed_bioset))
+        pool = (u64) BPF_CORE_READ(bio, bi_pool);
+        if (!pool || (pool != address_of_btrfs_bioset && pool != address_of_btrfs_compressed_bioset))
                 return NULL;
 
         return compat_btrfs_inode((void *) bio - bpf_core_field_offset(struct btrfs_bio, bio),
-                                  &end_compressed_bio_write);
+                                  address_of_end_compressed_bio_write);
 }
 
 enum worker_kind {
@@ -75,7 +67,7 @@ static inline enum worker_kind worker_kind(struct task_struct *task) {
 
         /* kthread_data(): worker_private of a kernel thread is its struct kthread since 5.17 */
         w = BPF_CORE_READ((struct kthread *) task->worker_private, data);
-        if (&aio_fsync_work && BPF_CORE_READ(w, current_func) == &aio_fsync_work)
+        if (address_of_aio_fsync_work && (u64) BPF_CORE_READ(w, current_func) == address_of_aio_fsync_work)
                 return WORKER_AIO_FSYNC;
         BPF_CORE_READ_STR_INTO(&name, w, current_pwq, wq, name);
         if (name[0] == 'd' && name[1] == 'i' && name[2] == 'o' && name[3] == '/')
@@ -173,8 +165,8 @@ static __attribute__((noinline)) int find_kernel_rq_owner(struct bio *bio, struc
 
         if (!bio)
                 return 0;
-        if (bpf_core_type_exists(struct dm_crypt_io) && &crypt_endio &&
-            (bio->bi_end_io == &crypt_endio || bio->bi_end_io == &bio_chain_endio)) {
+        if (bpf_core_type_exists(struct dm_crypt_io) && address_of_crypt_endio &&
+            ((u64) bio->bi_end_io == address_of_crypt_endio || (u64) bio->bi_end_io == address_of_bio_chain_endio)) {
                 bio = bio_behind_crypt(bio);
                 page = bio_first_page(bio);
         } else

@@ -25,6 +25,29 @@ static struct bpf_link *attach_iter(Generation *g, struct bpf_program *prog, con
         return bpf_program__attach_iter(prog, &opts);
 }
 
+/* As libbpf would do by the name of the program's section; but for that it reads /proc/kallsyms, which may be hidden,
+ * and which the kernel does not need. */
+static struct bpf_link *attach_multi(struct bpf_program *prog, const ProbeDef *def) {
+        const char *name = def->target;
+        LIBBPF_OPTS(bpf_kprobe_multi_opts, opts,
+                    .syms = &name,
+                    .cnt = 1,
+                    .retprobe = def->exit_program && streq(bpf_program__name(prog), def->exit_program));
+
+        return bpf_program__attach_kprobe_multi_opts(prog, NULL, &opts);
+}
+
+static struct bpf_link *attach(Generation *g, struct bpf_program *prog, const ProbeDef *def) {
+        switch (def->kind) {
+        case ATTACH_ITER:
+                return attach_iter(g, prog, def);
+        case ATTACH_KPROBE_MULTI:
+                return attach_multi(prog, def);
+        default:
+                return bpf_program__attach(prog);
+        }
+}
+
 int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def, const char *name) {
         char path[PIN_PATH_MAX];
         struct bpf_link *link;
@@ -43,7 +66,7 @@ int attach_and_pin(Generation *g, struct bpf_program *prog, const ProbeDef *def,
                 return r;
         if (g->extends)
                 (void) unlink(path);
-        link = def->kind == ATTACH_ITER ? attach_iter(g, prog, def) : bpf_program__attach(prog);
+        link = attach(g, prog, def);
         if (!link)
                 return -errno;
         r = bpf_link__pin(link, path);

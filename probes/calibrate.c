@@ -235,7 +235,7 @@ static int read_after(Calibration *c, struct probe_cost measured[static _PROBE_M
                         m->twin_ns += ns;
         }
         for (uint32_t p = 0; p < _PROBE_MAX; p++) {
-                uint64_t hits;
+                uint64_t hits = 0;
 
                 r = read_hits(c, p, &hits);
                 if (r < 0)

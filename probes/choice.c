@@ -42,6 +42,15 @@ static const char *const module_symbols[] = { "btrfs_bioset", "crypt_endio" };
  * RHEL's. */
 static const char *const tracepoint_modules[] = { "jbd2", "ext4" };
 
+/* What they compare pointers with. */
+#define ADDRESSES(X)               \
+        X(aio_fsync_work)           \
+        X(bio_chain_endio)          \
+        X(btrfs_bioset)             \
+        X(btrfs_compressed_bioset)  \
+        X(crypt_endio)              \
+        X(end_compressed_bio_write)
+
 struct Choice {
         bool may_function, may_tracepoint, may_fentry; /* by the tier that was asked for */
         bool no_fentry;                                /* the kernel refuses all of them */
@@ -91,17 +100,23 @@ static bool kind_is_function(enum attach_kind kind) {
         return kind == ATTACH_FENTRY || kind == ATTACH_KPROBE || kind == ATTACH_KPROBE_MULTI;
 }
 
-static void want_symbol(Choice *c, const char *name) {
+/* NULL if there are too many. */
+static Symbol *want_symbol(Choice *c, const char *name) {
         for (size_t i = 0; i < c->n_symbols; i++)
                 if (streq(c->symbols[i].name, name))
-                        return;
-        if (c->n_symbols < SYMBOLS_MAX)
-                c->symbols[c->n_symbols++].name = name;
+                        return c->symbols + i;
+        if (c->n_symbols >= SYMBOLS_MAX)
+                return NULL;
+        c->symbols[c->n_symbols].name = name;
+
+        return c->symbols + c->n_symbols++;
 }
 
 static void want_data(Choice *c, const char *name) {
-        want_symbol(c, name);
-        c->symbols[c->n_symbols - 1].data = true;
+        Symbol *s = want_symbol(c, name);
+
+        if (s)
+                s->data = true;
 }
 
 static void read_modules(Choice *c) {
@@ -114,7 +129,7 @@ static void read_modules(Choice *c) {
         }
 }
 
-int choice_read_kernel(Choice *c) {
+int choice_read_kernel(Choice *c, bool symbols_from_stdin) {
         _cleanup_free_ char *root = NULL;
         struct stat st;
         int r;
@@ -127,15 +142,22 @@ int choice_read_kernel(Choice *c) {
 
         for (size_t i = 0; i < probe_table_size; i++)
                 if (kind_is_function(probe_table[i].kind))
-                        want_symbol(c, probe_table[i].target);
+                        (void) want_symbol(c, probe_table[i].target);
         for (size_t i = 0; i < ELEMENTSOF(admission_functions); i++)
-                want_symbol(c, admission_functions[i]);
+                (void) want_symbol(c, admission_functions[i]);
         for (size_t i = 0; i < ELEMENTSOF(module_symbols); i++)
                 want_data(c, module_symbols[i]);
         want_data(c, TRACEPOINT_SRCU);
-        r = symbols_read(c->symbols, c->n_symbols);
+#define WANT(name) want_data(c, #name);
+        ADDRESSES(WANT)
+#undef WANT
+        r = symbols_read(c->symbols, c->n_symbols, symbols_from_stdin ? STDIN_FILENO : -EBADF);
         if (r < 0)
-                log_debug_errno(r, "Cannot read /proc/kallsyms, doing without functions: %m");
+                log_debug_errno(r, "Cannot read %s, doing without functions: %m",
+                                symbols_from_stdin ? "the symbols from standard input" : KALLSYMS_PATH);
+        else
+                log_debug("The kernel tells %s.",
+                          symbols_have_addresses(c->symbols, c->n_symbols) ? "addresses" : "no addresses");
 
         c->no_kprobe = access("/sys/bus/event_source/devices/kprobe/type", F_OK) < 0;
         if (cgroup_root(&root) >= 0 && stat(root, &st) >= 0)
@@ -276,6 +298,12 @@ static void set_admission(Choice *c, struct iolat_bpf *skel) {
         }
 }
 
+static uint64_t address_of(const Choice *c, const char *name) {
+        const Symbol *s = symbols_find(c->symbols, c->n_symbols, name);
+
+        return s && s->found ? s->start : 0;
+}
+
 /* The length of a jiffy: CLOCK_MONOTONIC_COARSE advances by one at a time. */
 static uint64_t jiffy_ns(void) {
         struct timespec res;
@@ -298,6 +326,9 @@ static void set_constants(Choice *c, struct iolat_bpf *skel, unsigned generation
         skel->rodata->root_cgroup_id = c->root_cgroup_id;
         if (kernel_btf_enumerator(c->btf, "__RQF_FLUSH_SEQ", &v) >= 0 && v >= 0 && v < 32)
                 skel->rodata->rqf_flush_seq = 1U << v;
+#define SET(name) skel->rodata->address_of_##name = address_of(c, #name);
+        ADDRESSES(SET)
+#undef SET
         set_admission(c, skel);
 }
 

@@ -19,7 +19,7 @@ Choice *choice_free(Choice *c);
 DEFINE_CLEANUP_FUNC(Choice, choice_free)
 
 /* Looks at the kernel's BTF and functions. */
-int choice_read_kernel(Choice *c);
+int choice_read_kernel(Choice *c, bool symbols_from_stdin);
 
 /* Chooses one candidate for each probe and tells the opened, not yet loaded object, constants included. Returns
  * -EOPNOTSUPP if the tier that was asked for cannot be had. */

@@ -146,7 +146,7 @@ static int load_once(const LoaderOptions *options) {
         }
         l.generation.number = l.generation.current + 1;
 
-        r = choice_read_kernel(l.choice);
+        r = choice_read_kernel(l.choice, options->symbols_from_stdin);
         if (r < 0)
                 return log_error_errno(r, "Cannot read the kernel's BTF (/sys/kernel/btf/vmlinux), without which iolat "
                                           "cannot work: the kernel needs CONFIG_DEBUG_INFO_BTF=y.");

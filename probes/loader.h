@@ -11,6 +11,7 @@ typedef struct LoaderOptions {
         const char *tier;  /* "auto", "tracepoint", "function" or "kprobe" */
         unsigned wanted;   /* OPTION_* of probe-table.h */
         bool force;        /* load a new generation even if the present one is this build's */
+        bool symbols_from_stdin; /* standard input is /proc/kallsyms, opened by somebody who is told addresses */
 } LoaderOptions;
 
 #define DEFAULT_BPFFS "/sys/fs/bpf"

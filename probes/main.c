@@ -22,6 +22,8 @@ static int help(void) {
                "     --tier=TIER     auto, tracepoint, function or kprobe (default: as configured)\n"
                "     --force         Replace programs of this same build, too\n"
                "     --seconds=N     Calibrate for so long (default: 5)\n"
+               "     --symbols-from-stdin\n"
+               "                     Take what is open as standard input for /proc/kallsyms\n"
                "     --debug         Log more\n\n"
                "See the iolat-probes(8) man page for details.\n");
 
@@ -59,7 +61,7 @@ static int parse_seconds(const char *s, unsigned *ret) {
 }
 
 int main(int argc, char *argv[]) {
-        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_FORCE, ARG_SECONDS, ARG_DEBUG };
+        enum { ARG_VERSION = 0x100, ARG_BPFFS, ARG_CONFIG, ARG_TIER, ARG_FORCE, ARG_SECONDS, ARG_SYMBOLS, ARG_DEBUG };
         static const struct option options[] = {
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, ARG_VERSION },
@@ -68,6 +70,7 @@ int main(int argc, char *argv[]) {
                 { "tier", required_argument, NULL, ARG_TIER },
                 { "force", no_argument, NULL, ARG_FORCE },
                 { "seconds", required_argument, NULL, ARG_SECONDS },
+                { "symbols-from-stdin", no_argument, NULL, ARG_SYMBOLS },
                 { "debug", no_argument, NULL, ARG_DEBUG },
                 {},
         };
@@ -102,6 +105,9 @@ int main(int argc, char *argv[]) {
                                           optarg);
                                 return EXIT_FAILURE;
                         }
+                        break;
+                case ARG_SYMBOLS:
+                        o.symbols_from_stdin = true;
                         break;
                 case ARG_DEBUG:
                         log_set_max_level(LOG_DEBUG);

@@ -3,13 +3,17 @@
 
 import contextlib
 
+import clients
 import harness
 from harness import cases, check, equal
-from product import daemon, settled
+from product import IOLATD, daemon, settled
 from rig import cgroup, ext4, finish, release, start_workload, workload
 
 SMALL = {'IOLAT_TEST_MAP_ENTRIES': '16'}
 UNITS = 32
+PEER_CONNECTIONS_MAX = 128
+QUERY_SEC = 0.1
+MEMORY_MAX = 16 << 20
 
 
 def crowd(t, disk, kind, **options):
@@ -71,6 +75,34 @@ def test_paging(t):
     equal({r['unit'] for r in rows if r['op'] == 'fsync' and r['phase'] == 'total'} & units, units, 'units listed')
     keys = [(r['unit'], r['userUnit'], r['op'], r['phase'], r['device'], r['origin'], r['async']) for r in rows]
     equal(len(keys), len(set(keys)), 'number of rows by key')
+
+
+USERS, EACH = 20, 50
+
+
+def test_thousand_idle_connections(t):
+    """And two that do not read: others do not wait, and the daemon needs little more memory."""
+    d = t.enter(daemon(t))
+    before = d.resident_bytes()
+
+    def begin(*children):
+        for c in children:
+            t.defer(c.close)
+        for c in children:
+            c.wait()
+        return children
+    asking = begin(clients.asking_on_dbus(d.socket, 0, 5), clients.asking_on_dbus(d.socket, 30001, 5))
+    idle = begin(*(clients.idle(d.socket, 20000 + n, EACH, clients.dbus_greeting(20000 + n)) for n in range(USERS)))
+    begin(*(clients.deaf_on_dbus(d.socket, 30000) for _ in range(2)))
+    seconds = [c.ask() for c in asking]
+    grown = d.resident_bytes() - before
+    left = sum(c.ask() for c in idle)
+    harness.diagnose(f'{left} of {USERS * EACH} connections are left, a query took up to {max(seconds) * 1000:.1f} ms, '
+                     f'{grown >> 10} KiB more')
+    check(0 < left <= PEER_CONNECTIONS_MAX, f'{left} connections are left')
+    check(max(seconds) < QUERY_SEC, f'a query took {max(seconds) * 1000:.0f} ms')
+    if b'__asan_init' not in IOLATD.read_bytes():  # it keeps what was freed
+        check(grown < MEMORY_MAX, f'{grown >> 10} KiB more')
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import harness
-from harness import cases, check, equal, run, start
+from harness import cases, check, equal, run, skip, start
 from product import PROBES, daemon
 from rig import bpffs, cgroup, ext4, finish, release, start_workload, workload
 
@@ -106,6 +106,24 @@ def test_two_loaders_at_once(t):
     for p in processes:
         _, err = p.communicate(timeout=60)
         equal(p.returncode, 0, f'exit code of a loader ({err})')
+    run(PROBES, 'unload', f'--bpffs={directory}')
+
+
+HIDDEN = ['unshare', '--mount', 'sh', '-c', 'mount --bind /dev/null /proc/kallsyms && exec "$@"', 'sh']
+FEW = ['setpriv', '--bounding-set=-all,+bpf,+perfmon,+sys_admin', '--inh-caps=-all']
+
+
+def test_symbols_from_stdin(t):
+    """As the unit does it: by a loader that could read them nowhere else, and would not be told addresses."""
+    if not run('grep', '-m', '1', '[1-9a-f].* T', '/proc/kallsyms', check=False).stdout:
+        skip('no addresses for anybody')
+    directory = t.enter(bpffs())
+    with open('/proc/kallsyms', encoding='ascii') as symbols:
+        said = run(*HIDDEN, *FEW, PROBES, 'load', '--debug', '--symbols-from-stdin', f'--bpffs={directory}',
+                   stdin=symbols).stderr
+    check('tells addresses' in said, f'no addresses: {said}')
+    run(PROBES, 'unload', f'--bpffs={directory}')
+    run(*HIDDEN, PROBES, 'load', f'--bpffs={directory}')  # goes without
     run(PROBES, 'unload', f'--bpffs={directory}')
 
 

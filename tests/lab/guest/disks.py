@@ -5,9 +5,10 @@ import contextlib
 import itertools
 import os
 import pathlib
+import shutil
 import tempfile
 
-from harness import check, run, skip, wait_for
+from harness import check, run, skip, start, stop, wait_for
 
 from lab import IS_VM
 
@@ -114,6 +115,68 @@ def dm_delay(disk, write_msec, read_msec=0):
         yield Disk(pathlib.Path('/dev/mapper') / name)
     finally:
         run('dmsetup', 'remove', '--retry', name)
+
+
+class DelayedDisk(Disk):
+    def __init__(self, node, set_delay):
+        super().__init__(node)
+        self.delay = set_delay  # milliseconds, of each flush from now on
+
+
+@contextlib.contextmanager
+def slow_flush_dm():
+    need_module('dm_delay')
+    with virtio() as below:
+        name = f'lab{next(numbers)}'
+        sectors = int((below.sys / 'size').read_text())
+
+        def table(msec):
+            where = f'{below.node} 0'
+            return f'0 {sectors} delay {where} 0 {where} 0 {where} {msec}'
+
+        def set_delay(msec):
+            run('dmsetup', 'reload', name, '--table', table(msec))
+            run('dmsetup', 'resume', '--nolockfs', name)
+
+        run('dmsetup', 'create', name, '--table', table(0))
+        try:
+            yield DelayedDisk(pathlib.Path('/dev/mapper') / name, set_delay)
+        finally:
+            set_delay(0)
+            run('dmsetup', 'remove', '--retry', name)
+
+
+@contextlib.contextmanager
+def slow_flush_loop(size):
+    """On a file system of our own, that takes as long as it is told to sync."""
+    if not shutil.which('iolat-slowfs'):
+        skip('built without libfuse3')
+    if not os.path.exists('/dev/fuse'):
+        skip('no /dev/fuse')
+    with tempfile.TemporaryDirectory(prefix='iolat-lab-', dir='/dev/shm') as base:
+        backing, front, control = (pathlib.Path(base) / name for name in ('backing', 'front', 'control'))
+        backing.mkdir()
+        front.mkdir()
+        control.write_text('\n')
+        with open(backing / 'image', 'wb') as f:
+            f.truncate(size)
+        server = start('iolat-slowfs', backing, control, front)
+        try:
+            wait_for((front / 'image').exists, what='slow file system')
+            node = run('losetup', '--find', '--show', front / 'image').stdout.strip()
+            try:
+                yield DelayedDisk(node, lambda msec: control.write_text(f'fsync={msec}\n'))
+            finally:
+                control.write_text('\n')
+                run('losetup', '--detach', node)
+                wait_for(lambda: node not in run('losetup', '--list').stdout, what='end of the loop device')
+        finally:
+            stop(server)
+
+
+def slow_flush(size=512 << 20):
+    """A disk that empties its cache as slowly as it is told: waits for it are the journal's, and syncs' own."""
+    return slow_flush_dm() if IS_VM else slow_flush_loop(size)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ image_packages() {
     if [[ $1 == build-* ]]; then
         echo systemd gcc libc6-dev clang bpftool meson ninja-build pkgconf
         echo libbpf-dev libsystemd-dev libjson-c-dev libinih-dev zlib1g-dev libncurses-dev libmicrohttpd-dev
-        echo liburing-dev libaio-dev libcmocka-dev
+        echo liburing-dev libaio-dev libfuse3-dev libcmocka-dev
         return
     fi
 
@@ -35,6 +35,8 @@ image_packages() {
         echo udev linux-image-amd64 initramfs-tools zstd ;;
     vm-*)
         echo udev linux-image-cloud-amd64 initramfs-tools zstd ;;
+    container-*)
+        echo systemd-container libpam-systemd dbus-user-session podman crun ;;
     esac
     if [[ $suite == sid ]]; then
         echo systemd-report

@@ -48,13 +48,15 @@ def restart():
 def load():
     """As the unit does it, with no more privileges, but even though nothing is new."""
     DROP_IN.parent.mkdir(parents=True, exist_ok=True)
-    DROP_IN.write_text('[Service]\nExecStart=\nExecStart=/usr/lib/iolat/iolat-probes load --force\n')
+    command = '/usr/lib/iolat/iolat-probes load --force --bpffs=/tmp/bpf --symbols-from-stdin'
+    DROP_IN.write_text(f'[Service]\nExecStart=\nExecStart={command}\n')
     try:
         run('systemctl', 'daemon-reload')
         run('systemctl', 'reset-failed', 'iolat-probes.service', check=False)
         run('systemctl', 'start', 'iolat-probes.service')
     finally:
         DROP_IN.unlink()
+        DROP_IN.parent.rmdir()
         run('systemctl', 'daemon-reload')
 
 

@@ -5,14 +5,14 @@
 # long
 """PostgreSQL commits beside a bulk loader on one ext4: one line of status says who made it wait, and where."""
 
-import pathlib
 import re
 import time
 
 import disks
 import lab
 import measure
-from harness import check, diagnose, run, wait_for
+import postgresql
+from harness import check, diagnose, run
 
 LOADER = '''
 import os, sys
@@ -31,39 +31,20 @@ BENCH_SEC = 15
 setup = lab.Rig
 
 
-def postgres_bin():
-    found = sorted(pathlib.Path('/usr/lib/postgresql').glob('*/bin'))
-    check(found, 'PostgreSQL is not installed')
-    return found[-1]
-
-
-def as_postgres(*command):
-    return run('setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', *command, timeout=200)
-
-
 def start_postgres(t, mount_point):
-    """A cluster of its own, as a unit; returns the unit's name and the directory of its socket."""
-    binaries = postgres_bin()
-    data, sockets = mount_point / 'pg', mount_point / 'run'
-    for d in (data, sockets):
-        d.mkdir()
-        run('chown', 'postgres:', d)
-    as_postgres(binaries / 'initdb', '--no-sync', '-D', data)
+    """A cluster of its own, as a unit; returns both."""
+    cluster = postgresql.Cluster(mount_point)
     unit = lab.unit_name('postgresql')
-    server = lab.Unit(unit, '--property=User=postgres', '--property=Type=notify', binaries / 'postgres', '-D', data,
-                      '-k', sockets, '-c', 'listen_addresses=', '-c', 'autovacuum=off')
+    server = lab.Unit(unit, '--property=User=postgres', '--property=Type=notify', *cluster.command())
     t.defer(server.stop)
-    wait_for(lambda: run('setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', binaries / 'pg_isready',
-                         '-h', sockets, check=False).returncode == 0, 60, 'PostgreSQL')
-    as_postgres(binaries / 'createdb', '-h', sockets, 'bench')
-    as_postgres(binaries / 'pgbench', '-h', sockets, '-q', '-i', '-s', '1', 'bench')
-    return unit, sockets
+    cluster.wait()
+    cluster.create_bench()
+    return unit, cluster
 
 
-def bench(sockets):
+def bench(cluster):
     """Mean time of a transaction, in ms."""
-    out = as_postgres(postgres_bin() / 'pgbench', '-h', sockets, '-c', '2', '-N', '-T', BENCH_SEC, 'bench').stdout
-    return float(re.search(r'latency average = ([\d.]+) ms', out)[1])
+    return float(re.search(r'latency average = ([\d.]+) ms', cluster.bench('-c', '2', '-N', '-T', BENCH_SEC))[1])
 
 
 def mount(t):
@@ -73,9 +54,8 @@ def mount(t):
 
 def test_commit_stall_is_explained(t):
     mount_point = mount(t)
-    mount_point.chmod(0o755)
-    unit, sockets = start_postgres(t, mount_point)
-    quiet = bench(sockets)
+    unit, cluster = start_postgres(t, mount_point)
+    quiet = bench(cluster)
     before = {r['culprit'] for r in lab.query('blame', unit) if r['phase'] == 'journal'}
     check(not any('loader' in c for c in before), f'blamed before it was there: {before}')
 
@@ -84,7 +64,7 @@ def test_commit_stall_is_explained(t):
     u = lab.Unit(loader, 'python3', '-c', LOADER, mount_point / 'bulk')
     t.defer(u.stop)
     time.sleep(2)
-    loaded = bench(sockets)
+    loaded = bench(cluster)
     time.sleep(3)
     status = run('iolatctl', 'status', unit).stdout
     diagnose(f'{quiet} ms a transaction alone, {loaded} ms beside the loader')

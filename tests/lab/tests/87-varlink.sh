@@ -152,11 +152,22 @@ restarts() {
     systemctl restart iolatd.service && sockets_are_there && until_equal "$SYNCS" reported && answers "$MANAGER"
 }
 
+are_gone() {
+    local i
+    # The socket of the report is stopped by a job of its own, after the one that systemctl waits for.
+    for ((i = 0; i < 40; i++)); do
+        [[ ! -e "$REPORT" && ! -e "$MANAGER" ]] && ! systemctl is-active --quiet iolatd-report.socket && return 0
+        sleep 0.25
+    done
+    return 1
+}
+
 # Nobody who reads a report starts what was stopped.
 stops_and_starts() {
-    systemctl stop iolatd.service && [[ ! -e "$REPORT" && ! -e "$MANAGER" ]] &&
-        ! systemctl is-active --quiet iolatd-report.socket &&
-        systemctl start iolatd.service && sockets_are_there && answers "$REPORT"
+    local r
+    systemctl stop iolatd.service && are_gone
+    r=$?
+    systemctl start iolatd.service && sockets_are_there && answers "$REPORT" && return "$r"
 }
 
 check "the sockets are there" sockets_are_there
