@@ -283,7 +283,7 @@ struct device {
 };
 
 struct backing_dev_info {
-        struct device *dev;
+        struct device *owner; /* the disk; its own device has no number */
 };
 
 struct xarray {

@@ -255,7 +255,7 @@ static inline void throttled(struct bdi_writeback *wb, long pause, unsigned long
                 return;
         }
         key.owner = task->flags & PF_KTHREAD ? OWNER_KERNEL : bpf_get_current_cgroup_id();
-        key.dev = BPF_CORE_READ(wb, bdi, dev, devt);
+        key.dev = BPF_CORE_READ(wb, bdi, owner, devt);
         key.op = OP_SLOWWRITE;
         if (worker_kind(task) == WORKER_LOOP)
                 key.origin = ORIGIN_LOOP;

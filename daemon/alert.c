@@ -169,7 +169,8 @@ static void add_culprit(Alert *a, const StallRow *stall) {
 }
 
 static void add_device(Alert *a, uint32_t dev, const char *mount_point) {
-        const char *device = format_text(a, "%u:%u", dev >> 20, dev & 0xfffffU);
+        char buf[DEVICE_TEXT_MAX];
+        const char *device = format_text(a, "%s", device_text(dev, buf));
 
         if (device)
                 add(a, "IOLAT_DEVICE", device);
@@ -189,14 +190,14 @@ static void add_unit(Alert *a, const char *unit, const char *escaped, const char
 
 int alert_send(const StallRow *stall, const char *invocation_id) {
         const struct stall *record = stall->record;
-        char unit_buf[ALERT_WORD_MAX], mount_buf[ALERT_WORD_MAX], device[32];
+        char unit_buf[ALERT_WORD_MAX], mount_buf[ALERT_WORD_MAX], device[DEVICE_TEXT_MAX];
         const char *unit = text_escape(stall->unit, /* controls= */ true, unit_buf, sizeof(unit_buf));
         const char *mount_point = NULL, *message;
         bool failed = is_failed_sync(record);
         Alert a;
 
         a.n_fields = a.used = 0;
-        (void) snprintf(device, sizeof(device), "%u:%u", record->dev >> 20, record->dev & 0xfffffU);
+        (void) device_text(record->dev, device);
         if (stall->mount_point)
                 mount_point = text_escape(stall->mount_point, /* controls= */ true, mount_buf, sizeof(mount_buf));
 
@@ -233,14 +234,14 @@ static void add_number(Alert *a, const char *name, uint64_t n) {
 }
 
 int alert_send_suppressed(const char *unit, const Suppressed *suppressed, uint64_t span_ns, const char *mount_point) {
-        char unit_buf[ALERT_WORD_MAX], mount_buf[ALERT_WORD_MAX], device[32], total[SPAN_MAX], span[SPAN_MAX];
+        char unit_buf[ALERT_WORD_MAX], mount_buf[ALERT_WORD_MAX], device[DEVICE_TEXT_MAX], total[SPAN_MAX], span[SPAN_MAX];
         const char *escaped = text_escape(unit, /* controls= */ true, unit_buf, sizeof(unit_buf)), *message;
         const AlertSubject *worst = &suppressed->worst;
         const char *op = op_to_string(worst->op) ?: "unknown";
         Alert a;
 
         a.n_fields = a.used = 0;
-        (void) snprintf(device, sizeof(device), "%u:%u", worst->dev >> 20, worst->dev & 0xfffffU);
+        (void) device_text(worst->dev, device);
         if (mount_point)
                 mount_point = text_escape(mount_point, /* controls= */ true, mount_buf, sizeof(mount_buf));
         (void) format_span(worst->total_ns, total);

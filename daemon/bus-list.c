@@ -2,11 +2,9 @@
 #include "bus-list.h"
 #include "bus-manager.h"
 #include "bus-names.h"
+#include "bus-reply.h"
 #include "bus-row.h"
 #include "names.h"
-#include "text-escape.h"
-
-enum { QUOTED_MAX = 64 }; /* bytes of a caller's own words in an error that is sent to it */
 
 bool bus_is_op(const char *s) {
         return op_from_string(s) >= 0 || rq_kind_from_string(s) >= 0 || streq(s, OP_WRITEBACK);
@@ -38,7 +36,7 @@ static int read_filter(sd_bus_message *call, const char *what, bool (*valid)(con
                                                  "A %s is longer than %d bytes.", what, LIST_PATTERN_MAX);
                 if (valid && !valid(s))
                         return sd_bus_error_setf(reterr_error, BUS_ERROR_BAD_RANGE, "There is no %s \"%s\".",
-                                                 what, text_escape(s, /* controls= */ true, buf, sizeof(buf)));
+                                                 what, quoted(s, buf));
                 ret[n++] = s;
         }
         if (r < 0)
@@ -84,37 +82,25 @@ static int read_filters(sd_bus_message *call, ListFilter *ret, sd_bus_error *ret
 
 static int list(sd_bus_message *call, const BusContext *c, row_callback append, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        uint64_t cursor, next = 0;
+        BusPage page;
         ListFilter f;
-        uint32_t limit;
         int r;
 
         r = read_filters(call, &f, reterr_error);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(call, "tu", &cursor, &limit);
-        if (r < 0)
-                return r;
-        if (limit == 0 || limit > LIST_ROWS_MAX)
-                limit = LIST_ROWS_MAX;
-
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-        if (r < 0)
-                return r;
-        r = query_rows(c->manager, &f.filter, cursor, limit, append, reply, &next);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_close_container(reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(reply, "t", next);
+        r = page_read(call, LIST_ROWS_MAX, &page);
         if (r < 0)
                 return r;
 
-        return sd_bus_send(NULL, reply, NULL);
+        r = reply_open(call, "a{sv}", &reply);
+        if (r < 0)
+                return r;
+        r = query_rows(c->manager, &f.filter, page.cursor, page.limit, append, reply, &page.next);
+        if (r < 0)
+                return r;
+
+        return page_send(reply, &page);
 }
 
 int bus_method_list(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
@@ -127,31 +113,29 @@ int bus_method_list_buckets(sd_bus_message *call, void *userdata, sd_bus_error *
 
 int bus_method_list_range(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        uint64_t since, until, cursor;
         BusContext *c = userdata;
+        uint64_t since, until;
         RangeResult result;
         ListFilter f;
-        uint32_t limit;
+        BusPage page;
         int r;
 
         r = read_filters(call, &f, reterr_error);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(call, "tttu", &since, &until, &cursor, &limit);
+        r = sd_bus_message_read(call, "tt", &since, &until);
+        if (r < 0)
+                return r;
+        r = page_read(call, LIST_ROWS_MAX, &page);
         if (r < 0)
                 return r;
         if (since > until)
                 return sd_bus_error_set(reterr_error, BUS_ERROR_BAD_RANGE, "The end lies before the beginning.");
-        if (limit == 0 || limit > LIST_ROWS_MAX)
-                limit = LIST_ROWS_MAX;
 
-        r = sd_bus_message_new_method_return(call, &reply);
+        r = reply_open(call, "a{sv}", &reply);
         if (r < 0)
                 return r;
-        r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-        if (r < 0)
-                return r;
-        r = query_range(c->manager, &f.filter, since, until, cursor, limit, append_row, reply, &result);
+        r = query_range(c->manager, &f.filter, since, until, page.cursor, page.limit, append_row, reply, &result);
         if (r < 0)
                 return r;
         r = sd_bus_message_close_container(reply);

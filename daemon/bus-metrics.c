@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus-metrics.h"
 #include "bus-names.h"
+#include "bus-reply.h"
 #include "bus-row.h"
 #include "query-metrics.h"
 
@@ -24,11 +25,11 @@ static int append_histogram(sd_bus_message *m, const MetricHistogram *h) {
 }
 
 static int append_names(sd_bus_message *m, const MetricSeries *s) {
-        char device[STRLEN("4294967295:4294967295") + 1] = "";
+        char device[DEVICE_TEXT_MAX] = "";
         int r;
 
         if (s->dev != 0)
-                (void) snprintf(device, sizeof(device), "%u:%u", s->dev >> 20, s->dev & 0xfffffU);
+                (void) device_text(s->dev, device);
         r = bus_append_text(m, s->unit);
         if (r < 0)
                 return r;
@@ -67,33 +68,20 @@ static int append_series(const MetricSeries *s, void *userdata) {
 int bus_method_list_histograms(sd_bus_message *call, void *userdata, sd_bus_error *reterr_error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         BusContext *c = userdata;
-        uint64_t cursor, next = 0;
-        uint32_t limit;
+        BusPage page;
         int r;
 
-        r = sd_bus_message_read(call, "tu", &cursor, &limit);
+        r = page_read(call, LIST_HISTOGRAMS_MAX, &page);
         if (r < 0)
                 return r;
-        if (limit == 0 || limit > LIST_HISTOGRAMS_MAX)
-                limit = LIST_HISTOGRAMS_MAX;
-
-        r = sd_bus_message_new_method_return(call, &reply);
+        r = reply_open(call, "(" BUS_METRIC_SERIES ")", &reply);
         if (r < 0)
                 return r;
-        r = sd_bus_message_open_container(reply, 'a', "(" BUS_METRIC_SERIES ")");
-        if (r < 0)
-                return r;
-        r = query_metrics(c->manager, cursor, limit, append_series, reply, &next);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_close_container(reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(reply, "t", next);
+        r = query_metrics(c->manager, page.cursor, page.limit, append_series, reply, &page.next);
         if (r < 0)
                 return r;
 
-        return sd_bus_send(NULL, reply, NULL);
+        return page_send(reply, &page);
 }
 
 int bus_property_max_series(sd_bus *bus, const char *path, const char *interface, const char *property,

@@ -30,6 +30,33 @@ int reply_open(sd_bus_message *call, const char *contents, sd_bus_message **ret)
         return 0;
 }
 
+int page_read(sd_bus_message *call, uint32_t max, BusPage *ret) {
+        BusPage page = {};
+        int r;
+
+        r = sd_bus_message_read(call, "tu", &page.cursor, &page.limit);
+        if (r < 0)
+                return r;
+        if (page.limit == 0 || page.limit > max)
+                page.limit = max;
+        *ret = page;
+
+        return 0;
+}
+
+int page_send(sd_bus_message *m, const BusPage *page) {
+        int r;
+
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "t", page->next);
+        if (r < 0)
+                return r;
+
+        return sd_bus_send(NULL, m, NULL);
+}
+
 int reply_send(sd_bus_message *m) {
         int r;
 

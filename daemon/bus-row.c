@@ -83,12 +83,9 @@ int bus_append_numbers_entry(sd_bus_message *m, const char *key, const char *(*n
 }
 
 int bus_append_device_entry(sd_bus_message *m, uint32_t dev) {
-        char s[STRLEN("4294967295:4294967295") + 1];
+        char s[DEVICE_TEXT_MAX];
 
-        if (dev == 0)
-                return 0;
-        (void) snprintf(s, sizeof(s), "%u:%u", dev >> 20, dev & 0xfffffU);
-        return sd_bus_message_append(m, "{sv}", "device", "s", s);
+        return dev == 0 ? 0 : sd_bus_message_append(m, "{sv}", "device", "s", device_text(dev, s));
 }
 
 static int append_source_entry(sd_bus_message *m, const char *const *source) {

@@ -3,20 +3,8 @@
 #include "bus-stall.h"
 #include "names.h"
 
-/* The last components of the path, as far as they are known. */
-static int append_file(sd_bus_message *m, const struct stall *record) {
-        char path[FILE_PARENT_LEN + FILE_NAME_LEN + 1];
-        const char *parent = record->file_parent;
-
-        if (!record->file_name[0])
-                return 0;
-        (void) snprintf(path, sizeof(path), "%s%s%s", parent, *parent && !endswith(parent, "/") ? "/" : "",
-                        record->file_name);
-
-        return bus_append_text_entry(m, "file", path);
-}
-
 static int append_waiter(sd_bus_message *m, const struct stall *record) {
+        char file[STALL_FILE_MAX];
         int r;
 
         if (record->pid > 0) {
@@ -31,7 +19,7 @@ static int append_waiter(sd_bus_message *m, const struct stall *record) {
         if (r < 0)
                 return r;
 
-        return append_file(m, record);
+        return bus_append_text_entry(m, "file", stall_file(record, file));
 }
 
 /* Requests are told apart by the task that submitted them, which works only for the one that waits. */

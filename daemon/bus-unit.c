@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus-unit.h"
 #include "bus-names.h"
+#include "bus-reply.h"
 #include "bus-row.h"
 #include "names.h"
 
@@ -93,20 +94,14 @@ static int method_list_current(sd_bus_message *call, void *userdata, sd_bus_erro
         if (r < 0)
                 return r;
 
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r < 0)
-                return r;
-        r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        r = reply_open(call, "a{sv}", &reply);
         if (r < 0)
                 return r;
         r = query_unit_current_rows(c->manager, name, append_row, reply);
         if (r < 0 && r != -ENOENT)
                 return r;
-        r = sd_bus_message_close_container(reply);
-        if (r < 0)
-                return r;
 
-        return sd_bus_send(NULL, reply, NULL);
+        return reply_send(reply);
 }
 
 typedef struct PathList {

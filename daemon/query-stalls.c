@@ -31,6 +31,17 @@ StallRow stall_row(Manager *m, const StallEntry *e) {
         };
 }
 
+const char *stall_file(const struct stall *record, char buf[static STALL_FILE_MAX]) {
+        const char *parent = record->file_parent;
+
+        if (!record->file_name[0])
+                return NULL;
+        (void) snprintf(buf, STALL_FILE_MAX, "%s%s%s", parent, *parent && !endswith(parent, "/") ? "/" : "",
+                        record->file_name);
+
+        return buf;
+}
+
 static int compare_start(const void *a, const void *b) {
         const StallEntry *x = *(const StallEntry *const *) a, *y = *(const StallEntry *const *) b;
 

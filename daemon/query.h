@@ -7,6 +7,14 @@
 #include "abi.h"
 #include "util.h"
 
+/* "MAJ:MIN" of a kernel's dev_t. */
+enum { DEVICE_TEXT_MAX = STRLEN("4294967295:4294967295") + 1 };
+static inline const char *device_text(uint32_t dev, char buf[static DEVICE_TEXT_MAX]) {
+        (void) snprintf(buf, DEVICE_TEXT_MAX, "%u:%u", dev >> 20, dev & 0xfffffU);
+
+        return buf;
+}
+
 typedef struct Manager Manager;
 typedef struct Trace Trace;
 
@@ -147,6 +155,10 @@ typedef struct StallRow {
         const struct stall *record;
 } StallRow;
 typedef int (*stall_callback)(const StallRow *row, void *userdata);
+/* The last components of the file's path, as far as they are known; NULL if they are not. */
+enum { STALL_FILE_MAX = FILE_PARENT_LEN + FILE_NAME_LEN + 1 };
+const char *stall_file(const struct stall *record, char buf[static STALL_FILE_MAX]);
+
 int query_stalls(Manager *m, uint64_t since_realtime_us, uint32_t limit, stall_callback callback, void *userdata);
 
 /* Who made whom wait (2.5), the largest first. */

@@ -118,10 +118,10 @@ static int add_row(VarlinkStream *s, const SummaryRow *row) {
         _cleanup_(sd_json_variant_unrefp) sd_json_variant *object = NULL, *fields = NULL;
         const Family *families = row->is_request ? request_families : operation_families;
         size_t n = row->is_request ? ELEMENTSOF(request_families) : ELEMENTSOF(operation_families);
-        char device[STRLEN("4294967295:4294967295") + 1];
+        char device[DEVICE_TEXT_MAX];
         int r;
 
-        (void) snprintf(device, sizeof(device), "%u:%u", row->dev >> 20, row->dev & 0xfffffU);
+        (void) device_text(row->dev, device);
         r = varlink_text(row->unit, &object);
         if (r >= 0)
                 r = sd_json_buildo(&fields,

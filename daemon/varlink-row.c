@@ -15,13 +15,12 @@ static int build_text(sd_json_variant **ret, const char *name, void *userdata) {
 
 static int build_device(sd_json_variant **ret, const char *name, void *userdata) {
         const uint32_t *dev = userdata;
-        char s[STRLEN("4294967295:4294967295") + 1];
+        char s[DEVICE_TEXT_MAX];
 
         if (*dev == 0) /* sync(2) is of all filesystems, and not every fault or metadata call tells its own */
                 return sd_json_variant_new_null(ret);
-        (void) snprintf(s, sizeof(s), "%u:%u", *dev >> 20, *dev & 0xfffffU);
 
-        return sd_json_variant_new_string(ret, s);
+        return sd_json_variant_new_string(ret, device_text(*dev, s));
 }
 
 typedef struct Numbers {
@@ -167,18 +166,8 @@ static int build_requests(sd_json_variant **ret, const char *name, void *userdat
                               NUMBER_IF(record->rq_max_device_ns > 0, "maxDeviceNSec", record->rq_max_device_ns));
 }
 
-/* The last components of the path, as far as they are known. */
-static const char *file_of(const struct stall *record, char buf[static FILE_PARENT_LEN + FILE_NAME_LEN + 1]) {
-        const char *parent = record->file_parent;
-
-        (void) snprintf(buf, FILE_PARENT_LEN + FILE_NAME_LEN + 1, "%s%s%s", parent,
-                        *parent && !endswith(parent, "/") ? "/" : "", record->file_name);
-
-        return buf;
-}
-
 int varlink_stall(const StallRow *stall, bool privileged, sd_json_variant **ret) {
-        char file[FILE_PARENT_LEN + FILE_NAME_LEN + 1];
+        char file[STALL_FILE_MAX];
         const struct stall *record = stall->record;
         uint64_t phases[_PHASE_MAX], steps[_STEP_MAX];
         Numbers phase_numbers = { phase_to_string, phases, _PHASE_MAX };
@@ -208,7 +197,7 @@ int varlink_stall(const StallRow *stall, bool privileged, sd_json_variant **ret)
                         TEXT("mountPoint", stall->mount_point),
                         NUMBER_IF(record->tx.tid != 0, "transaction", record->tx.tid),
                         SD_JSON_BUILD_PAIR_CALLBACK("owners", build_owners, (void *) stall),
-                        TEXT_IF(privileged && record->file_name[0], "file", file_of(record, file)),
+                        TEXT_IF(privileged && record->file_name[0], "file", stall_file(record, file)),
                         NUMBER_IF(privileged && record->pid > 0, "pid", (uint64_t) record->pid),
                         NUMBER_IF(privileged && record->pid > 0, "thread", (uint64_t) record->thread),
                         TEXT_IF(privileged, "comm", record->comm));

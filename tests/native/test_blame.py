@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Who made it wait. The tests use journals of ext4, whose steps every tier sees, and direct I/O."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -197,6 +198,38 @@ def test_one_to_one(t):
 def test_three_to_one_is_ranked_first(t):
     got, sums, a, unit = ratio(t, 900, 300)
     equal(max(sums, key=sums.get), a, f'the largest of {sums}')
+
+
+# Commits all the time, each with what it has made since the one before.
+COMMITTER = '''
+import os, sys
+directory = os.open(sys.argv[1], os.O_RDONLY)
+for n in range(1000000):
+    for i in range(50):
+        os.close(os.open(f'{sys.argv[1]}/{n}-{i}', os.O_CREAT | os.O_WRONLY))
+    os.fsync(directory)
+'''
+
+
+def test_commit_before(t):
+    """A sync that comes while another's commit is under way waits for that first, and blames it on the other."""
+    d, disk = t.rig.daemon, t.enter(slow_ext4())
+    culprit, group = t.enter(cgroup('culprit.service')), t.enter(cgroup('victim.service'))
+    for name in 'culprit', 'victim':
+        os.mkdir(disk.path(name))
+    disk.delay(fsync=100)
+    load = culprit.start(sys.executable, '-c', COMMITTER, disk.path('culprit'))
+    t.defer(load.wait)
+    t.defer(load.kill)
+    wait_for(lambda: d.counts(culprit.unit).get('fsync', 0) > 3, what='commits')
+    workload('fsync-dir', disk.path('victim'), group, count=15, rate=2, write=1)
+    time.sleep(2.2)
+    rows = settled(lambda: blame_rows(d, group.unit))
+    found = blamed(rows, phase='journal', step='previous')
+    print(f'# {found} of {blamed(rows, phase="journal")}', flush=True)
+    check(sum(found.values()) > 0.2 * sum(blamed(rows, phase='journal').values()), f'it hardly waited for it: {rows}')
+    check(found.get(culprit.unit, 0) >= 0.9 * sum(found.values()), f'the commit before was its: {found}')
+    equal({r['weight'] for r in rows if r['step'] == 'previous'}, {'requested-blocks'}, 'weights')
 
 
 def test_saturated_queue(t):

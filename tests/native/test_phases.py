@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The phases sum to the total, and name what made an operation wait."""
 
+import pathlib
 import time
 
 import harness
-from harness import cases, check, equal, run
+from harness import cases, check, equal, run, skip, wait_for
 from product import daemon, row_value, settled
 from rig import cgroup, ext4, finish, slow_ext4, start_workload, workload
 
@@ -128,6 +129,39 @@ def test_freeze(t):
     parts = phases(d, group.unit, 'slowwrite')
     check_sum(parts, 'slowwrite')
     check(parts.get('other', 0) <= 0.05 * parts['total'], f'more than 5 % is unexplained: {parts}')
+
+
+def limit_dirty(t, disk, size):
+    """The disk alone may have so many dirty bytes."""
+    bdi = pathlib.Path('/sys/class/bdi') / disk.device
+    if not (bdi / 'max_bytes').exists() or not (bdi / 'strict_limit').exists():
+        skip('this kernel limits the dirty data of all disks together only')
+    for name in 'strict_limit', 'max_ratio':  # which is another way to say max_bytes
+        t.defer((bdi / name).write_text, (bdi / name).read_text())
+    (bdi / 'strict_limit').write_text('1\n')
+    (bdi / 'max_bytes').write_text(f'{size}\n')
+
+
+def test_held_back_above_the_disk(t):
+    """A writer waits, though the disk is fast: too much of what it wrote is dirty. The disk is named all the same."""
+    d, disk, group = t.rig.daemon, t.enter(ext4(512 << 20)), t.enter(cgroup('a.service'))
+    limit_dirty(t, disk, 1 << 20)
+    seen = workload('write', disk.path('stream'), group, count=4800, block='64K', pattern='append')
+    rows = settled(lambda: d.rows(group.unit, op='slowwrite'))
+    check(rows, f'nothing was held back: {seen}')
+    equal({r['device'] for r in rows}, {disk.device}, 'devices')
+    parts = phases(d, group.unit, 'slowwrite')
+    print(f'# {seen["sumNSec"] / 1e9:.2f} s in write(2), held back {parts["total"] / 1e9:.2f} s', flush=True)
+    check(parts['throttle'] >= 0.95 * parts['total'], f'phases: {parts}')
+    check(0.2 * seen['sumNSec'] < parts['total'] <= 1.05 * seen['sumNSec'], f'{parts}, the caller: {seen}')
+    waited = max(r['p50NSec'] for r in rows if r['phase'] == 'total')
+    served = [r['p50NSec'] for r in d.rows(op='rq-write', phase='device', device=disk.device)]
+    check(served and max(served) < waited, f'the disk itself is slow: {served}, waited {waited}')
+
+    def blame():
+        return [r for r in d.json('blame', group.unit) if r['phase'] == 'throttle']
+    found = wait_for(blame, what='blame')
+    equal({(r['device'], r['weight'], r['estimated']) for r in found}, {(disk.device, 'written-bytes', True)}, 'blame')
 
 
 if __name__ == '__main__':

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # env: vm-*
-# timeout: 600
+# timeout: 700
 # long
-"""Who made it wait: the owners of the journal's transactions, of a handle that is held open, of ordered data, of a lock,
-and of a full queue are named, and nobody else is."""
+"""Who made it wait: the owners of the journal's transactions, of the commit before, of a handle that is held open, of
+ordered data, of a lock, of a full queue and of too much dirty data are named, and nobody else is."""
 
 import time
 
@@ -23,6 +23,15 @@ while True:
         f.write('x' * int(sys.argv[3]))
     n += 1
     time.sleep(max(0, began + n / rate - time.monotonic()))
+'''
+# Commits all the time, each with what it has made since the one before.
+COMMITTER = '''
+import os, sys
+directory = os.open(sys.argv[1], os.O_RDONLY)
+for n in range(1000000):
+    for i in range(50):
+        os.close(os.open(f'{sys.argv[1]}/{n}-{i}', os.O_CREAT | os.O_WRONLY))
+    os.fsync(directory)
 '''
 SYNCS = 60
 SYNC_RATE = 5
@@ -109,6 +118,22 @@ def test_two_culprits(t, case):
     check(low <= share <= high, what)
 
 
+def test_commit_before(t):
+    """A sync that comes while another's commit is under way waits for that first: step "previous"."""
+    mount_point = t.enter(disks.mounted(t.enter(disks.dm_delay(t.enter(disks.virtio()), 100))))
+    for name in 'culprit', 'victim':
+        (mount_point / name).mkdir()
+    culprit, victim = lab.unit_name('culprit'), lab.unit_name('victim')
+    load = lab.Unit(culprit, 'python3', '-c', COMMITTER, mount_point / 'culprit')
+    t.defer(load.stop)
+    wait_for(lambda: lab.counts(culprit).get('fsync', 0) > 3, 60, 'commits')
+    lab.workload(victim, 'fsync-dir', mount_point / 'victim', count=20, rate=2, write=1)
+    found = settled_blame(victim, phase='journal', step='previous')
+    whole = sum(settled_blame(victim, phase='journal').values())
+    check(sum(found.values()) > 0.1 * whole, f'of {measure.msec(whole)} it hardly waited for the commit before')
+    check(found.get(culprit, 0) >= 0.8 * sum(found.values()), f'the commit before was that of {culprit}: {show(found)}')
+
+
 def test_handle_that_is_held(t):
     """Removing a file reads its extent tree with a handle open; reading takes long."""
     disk = t.enter(disks.virtio())
@@ -185,6 +210,28 @@ def test_full_queue(t):
     check(all(r['estimated'] for r in rows), f'not marked as estimated: {rows}')
     # The victim has its share of the device as well.
     check(found.get(culprit, 0) >= 0.6 * sum(found.values()) > 0, f'{culprit} kept it busy: {show(found)}')
+
+
+def test_held_back_by_another(t):
+    """Both write to a slow disk, the one from many threads, and too much is dirty: each task gets the same part of what
+    the disk can take, so the other one waits for it."""
+    disk = t.enter(disks.null_blk(size=256, memory_backed=1, mbps=10))
+    mount_point = t.enter(disks.mounted(disk))
+    measure.dirty_bytes(t, 8 << 20)
+    culprit, victim = lab.unit_name('culprit'), lab.unit_name('victim')
+    load = lab.start_workload(culprit, 'write', mount_point / 'many', threads=6, count=480, block=1 << 16,
+                              pattern='append')
+    time.sleep(2)
+    lab.workload(victim, 'write', mount_point / 'one', count=96, block=1 << 16, pattern='append')
+    load.stop()
+    found = settled_blame(victim, phase='throttle')
+    waited = measure.parts(victim, 'slowwrite')[0].get('throttle', 0)
+    check(waited > 0.3 * measure.SEC, f'held back for {measure.msec(waited)} only')
+    check(0.9 * waited <= sum(found.values()) <= 1.01 * waited, f'waited {measure.msec(waited)}: {show(found)}')
+    check(found.get(culprit, 0) >= 0.6 * sum(found.values()), f'{culprit} wrote most: {show(found)}')
+    rows = [r for r in lab.query('blame', victim) if r['phase'] == 'throttle']
+    check(all(r['estimated'] and r['weight'] == 'written-bytes' and r['device'] == disk.device for r in rows),
+          f'not by the bytes written to {disk.device}: {rows}')
 
 
 if __name__ == '__main__':
