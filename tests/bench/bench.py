@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import select
 import statistics
 import subprocess
 import sys
@@ -48,10 +49,19 @@ class Talker:
             raise AssertionError(f'{self.process.args[0]} has ended: {self.process.stderr.read().strip()}')
         return line.rstrip('\n')
 
-    def ask(self, *words):
+    def tell(self, *words):
         self.process.stdin.write(' '.join(str(w) for w in words) + '\n')
         self.process.stdin.flush()
+
+    def has_answered(self, timeout):
+        return bool(select.select([self.process.stdout], [], [], timeout)[0])
+
+    def answer(self):
         return json.loads(self.line())
+
+    def ask(self, *words):
+        self.tell(*words)
+        return self.answer()
 
     def close(self):
         """It ends with its input."""

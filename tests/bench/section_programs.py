@@ -92,11 +92,19 @@ def summarize_sums(op, name, samples, floor):
         mine = [ns / s.count for s, (_, ns) in zip(samples, sums)]
         if name == 'iolat' and all(lows):
             result[part]['ratioToEmpty'] = bench.spread([m / low for m, low in zip(mine, lows)])
-    per_request = [s.total(True)[1] / s.requests for s in samples if s.requests > 0]
     # A few requests of others among many operations without any say nothing.
-    if result['requests']['median'] > 0.5:
-        result['nsecPerRequest'] = bench.spread(per_request)
+    if op != BACKGROUND and result['requests']['median'] > 0.5:
+        result['nsecPerRequest'] = bench.spread([s.total(True)[1] / s.requests for s in samples])
+        if name != 'empty':
+            result['netNSecPerRequest'] = bench.spread([net(s, f) / s.requests for s, f in zip(samples, floor)])
     return result
+
+
+def net(sample, floor):
+    """Time of the programs at points of requests, but for what as many empty ones would have taken."""
+    runs, ns = sample.total(True)
+    floor_runs, floor_ns = floor.total(True)
+    return ns - runs * floor_ns / floor_runs
 
 
 def find(rows, op, name):
@@ -171,15 +179,17 @@ def sums_table(result):
             ratio = r[part].get('ratioToEmpty')
             row += [bench.number(r[part]['hits']['median']), bench.with_spread(r[part]['nsec']),
                     f'{ratio["median"]:.2f}' if ratio else '']
-        row += [bench.number(r['requests']['median']), bench.with_spread(r.get('nsecPerRequest'))]
+        row += [bench.number(r['requests']['median']), bench.with_spread(r.get('nsecPerRequest')),
+                bench.number(r['netNSecPerRequest']['median']) if 'netNSecPerRequest' in r else '']
         rows.append(row)
         last = r['op']
     notes = [f'{name}: not measured: {why}' for name, why in result['absent'].items()]
-    notes += [f'Medians of {result["rounds"]} rounds (middle half); {result["disk"]}. Statistics cost some ns a hit.',
+    notes += [f'Medians of {result["rounds"]} rounds (middle half); {result["disk"]}. Statistics cost some ns a hit; '
+              'net: without what as many hits of empty programs took.',
               'Programs see the whole machine: what it does by itself in a second is the last operation.']
     return bench.table('BPF run time per operation: programs at block_* ("request") and all others ("operation")',
                        ('operation', 'with', 'hits', 'operation ns', 'x empty', 'hits', 'request ns', 'x empty',
-                        'requests', 'ns a request'), rows, notes, left=(0, 1))
+                        'requests', 'ns a request', 'net'), rows, notes, left=(0, 1))
 
 
 def programs_table(result):

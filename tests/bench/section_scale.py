@@ -3,7 +3,6 @@
 born and some die all the time, are all seen."""
 
 import contextlib
-import time
 
 import bench
 from bench import Budget, nbytes, number
@@ -15,6 +14,7 @@ COUNTS = (10, 100, 1000, 10000)
 RATE_MAX = 1000  # operations a second of all services together
 BIRTHS_PER_SEC = 100
 OPS_OF_SHORT_LIFE = 1
+LOOK_SEC = 10  # between two listings
 
 
 def grow(disk, n, seconds, times):
@@ -53,15 +53,13 @@ def churn(disk, n, seconds):
         watched.start()
         units.ask('make', n)
         units.ask('touch', n, 0)  # each has synced once
-        seen, born, result = Seen(watched, units, disk), 0, {'units': n}
+        seen, born, result = Seen(watched, units, disk), seconds * BIRTHS_PER_SEC, {'units': n}
         before = watched.resident()
         with watched.observed(result):
-            began = time.monotonic()
-            while time.monotonic() - began < seconds:
-                units.ask('live', 10 * BIRTHS_PER_SEC, OPS_OF_SHORT_LIFE, BIRTHS_PER_SEC)
-                born += 10 * BIRTHS_PER_SEC
+            units.tell('live', born, OPS_OF_SHORT_LIFE, BIRTHS_PER_SEC)
+            while not units.has_answered(LOOK_SEC):
                 seen.look()
-            result['birthsPerSec'] = born / (time.monotonic() - began)
+            result['birthsPerSec'] = born / (units.answer()['nsec'] / 1e9)
         with contextlib.suppress(AssertionError):
             wait_for(lambda: seen.look() >= born and total(watched, units, disk) >= n + born * OPS_OF_SHORT_LIFE, 20)
         kept = counted(watched.daemon, f'{units.base}-[0-9]*', ('fdatasync',), disk.device)
