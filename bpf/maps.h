@@ -6,9 +6,10 @@
 
 /* Sizes are limits, not memory: hash maps allocate what is used. */
 enum {
-        OPS_MAX = 16384,
-        RQS_MAX = 32768,
-        INFLIGHT_RQ_MAX = 131072, /* request structures of all devices, never freed, overwritten on reuse */
+        OPS_MAX = 32768,
+        RQS_MAX = 65536,
+        INFLIGHT_RQ_BITS = 15,  /* places for requests that are on their way at the same time */
+        INFLIGHT_RQ_PROBES = 8, /* places where one can be */
         INFLIGHT_DIO_MAX = 65536,
         HELD_BIOS_MAX = 65536,
         HELD_OPS_MAX = 16384,
@@ -313,6 +314,7 @@ struct {
 } held_ops SEC(".maps");
 
 struct inflight_rq {
+        u64 rq; /* address of the request, 0: free */
         u64 created_ns; /* 0: not seen */
         u64 issued_ns;  /* 0: not with the driver */
         u64 owner;
@@ -328,11 +330,12 @@ struct inflight_rq {
         u32 complete_bytes;
 };
 
+/* A hash table of our own, in an array: three look-ups for each request are most of what there is to do, and the program
+ * of an array is a tenth of that of a hash map. A place is kept until another request needs it. */
 struct {
-        __uint(type, BPF_MAP_TYPE_HASH);
-        __uint(max_entries, INFLIGHT_RQ_MAX);
-        __uint(map_flags, BPF_F_NO_PREALLOC);
-        __type(key, u64); /* address of the request */
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(max_entries, 1 << INFLIGHT_RQ_BITS);
+        __type(key, u32);
         __type(value, struct inflight_rq);
 } inflight_rqs SEC(".maps");
 
@@ -440,7 +443,8 @@ const volatile bool have_rq_create = true;
 const volatile bool have_dio_complete = true;
 const volatile bool dirty_tracking = false;
 const volatile bool function_tier = false;
-const volatile unsigned int wait_slots = WAITS_MAX; /* as the map of waits has been made */
+const volatile unsigned int wait_slots = WAITS_MAX;           /* as the maps have been made */
+const volatile unsigned int inflight_bits = INFLIGHT_RQ_BITS;
 const volatile unsigned long long root_cgroup_id = 1; /* of the loader's cgroup namespace */
 
 /* Of functions and data of the kernel and its modules, 0 where they are not there or not told. Not __ksym: for that,

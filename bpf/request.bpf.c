@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* Block requests: created -> issued to the driver -> completed, counted as /sys/block/DISK/stat counts. Issue and
- * completion run in any context. Request structures are recycled: entries are overwritten, never deleted. */
+ * completion run in any context. */
 
 static inline int rq_kind(u32 op) {
         if (op >= REQ_OP_DRV_IN)
@@ -20,13 +20,58 @@ static inline u32 rq_dev(struct request *rq) {
         return disk ? (u32) disk->major << 20 | (u32) disk->first_minor : 0;
 }
 
-static inline struct inflight_rq *inflight_get(u64 id) {
-        struct inflight_rq first = {}, *e = bpf_map_lookup_elem(&inflight_rqs, &id);
+static inline struct inflight_rq *inflight_at(u32 i) {
+        return bpf_map_lookup_elem(&inflight_rqs, &i);
+}
 
-        if (e)
+/* The verifier lets nobody calculate with a pointer, but with how far it is from another one. */
+static inline u32 inflight_home(struct request *rq) {
+        u64 distance = (u64) rq - (u64) rq->q;
+
+        return (distance * 0x9e3779b97f4a7c15ULL) >> (64 - inflight_bits);
+}
+
+/* Where the request is or can be, if not at home; after all of them if nowhere. Places are never free again, so a free
+ * one is the end of the search. */
+static __attribute__((noinline)) u32 inflight_search(u64 rq, u32 home) {
+        u32 mask = (1U << inflight_bits) - 1;
+        struct inflight_rq *e;
+        u64 old;
+
+        for (u32 k = 0; k < INFLIGHT_RQ_PROBES; k++) {
+                u32 i = (home + k) & mask;
+
+                e = inflight_at(i);
+                if (!e)
+                        break;
+                if (e->rq == rq || (!e->rq && __sync_val_compare_and_swap(&e->rq, 0, rq) == 0))
+                        return i;
+        }
+        for (u32 k = 0; k < INFLIGHT_RQ_PROBES; k++) {
+                u32 i = (home + k) & mask;
+
+                e = inflight_at(i);
+                if (!e)
+                        break;
+                old = e->rq;
+                if (e->created_ns || e->issued_ns || e->timed)
+                        continue; /* on its way */
+                if (__sync_val_compare_and_swap(&e->rq, old, rq) == old) {
+                        e->complete_seen = 0;
+                        return i;
+                }
+        }
+
+        return mask + 1;
+}
+
+static inline struct inflight_rq *inflight_get(struct request *rq) {
+        u32 home = inflight_home(rq);
+        struct inflight_rq *e = inflight_at(home);
+
+        if (e && e->rq == (u64) rq)
                 return e;
-        bpf_map_update_elem(&inflight_rqs, &id, &first, BPF_NOEXIST);
-        e = bpf_map_lookup_elem(&inflight_rqs, &id);
+        e = inflight_at(inflight_search((u64) rq, home));
         if (!e)
                 lost(LOSS_INFLIGHT_RQ_FULL);
 
@@ -95,7 +140,7 @@ int BPF_PROG(rq_create, struct request *rq) {
         if (kind < 0)
                 return 0;
         hit(PROBE_RQ_CREATE);
-        e = inflight_get((u64) rq);
+        e = inflight_get(rq);
         if (!e)
                 return 0;
         inflight_start(e, rq, kind);
@@ -113,7 +158,7 @@ int BPF_PROG(rq_issue, struct request *rq) {
         if (kind < 0)
                 return 0;
         hit(PROBE_RQ_ISSUE);
-        e = inflight_get((u64) rq);
+        e = inflight_get(rq);
         if (!e)
                 return 0;
 
@@ -141,8 +186,7 @@ int BPF_PROG(rq_issue, struct request *rq) {
 
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(rq_requeue, struct request *rq) {
-        u64 id = (u64) rq;
-        struct inflight_rq *e = bpf_map_lookup_elem(&inflight_rqs, &id);
+        struct inflight_rq *e = inflight_get(rq);
 
         hit(PROBE_RQ_REQUEUE);
         if (e)
@@ -209,7 +253,7 @@ int BPF_PROG(rq_complete, struct request *rq, int error, unsigned int nr_bytes) 
         if (kind < 0)
                 return 0;
         hit(PROBE_RQ_COMPLETE);
-        e = inflight_get((u64) rq);
+        e = inflight_get(rq);
         if (!e)
                 return 0;
         if (e->complete_seen && !(e->complete_seen & program_bit) && e->complete_len == len &&

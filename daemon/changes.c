@@ -4,7 +4,7 @@
 #include "key-table.h"
 
 enum {
-        KEYS_MAX = 65536,       /* more than the maps can hold */
+        KEYS_MAX = 131072,      /* more than the maps can hold */
         RECORDS_MAX = 2 * KEYS_MAX, /* in one reading, should an iterator not come to its end */
 };
 

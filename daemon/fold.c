@@ -5,10 +5,6 @@
 #include "histogram.h"
 #include "names.h"
 
-enum {
-        FOLD_OWNERS_MAX = 512, /* in one go, so that queries do not have to wait */
-};
-
 typedef struct Fold {
         SeriesTable *series;
         OwnerTable *owners;

@@ -3,6 +3,9 @@
 
 #include "series.h"
 
+/* So many in one go, so that queries do not have to wait. */
+enum { FOLD_OWNERS_MAX = 512 };
+
 /* How long a cgroup has to be dead: late writeback must have ended before its elements are removed. */
 #define FOLD_AFTER_NS (120 * NSEC_PER_SEC)
 

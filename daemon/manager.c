@@ -160,6 +160,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
+        uint64_t next_us = m->housekeeping_us;
         int r;
 
         r = manager_refresh(m);
@@ -168,6 +169,8 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
                 r = fold_dead(m->series, m->owners, &m->maps, now_ns(), m->fold_after_ns, m->config.max_units);
                 if (r <= 0)
                         break;
+                if (r >= FOLD_OWNERS_MAX) /* there are more */
+                        next_us = MIN(next_us, USEC_PER_SEC);
                 /* At once, as the next page of a listing does not do it, and would miss what has moved. */
                 m->refreshed_ns = 0;
                 r = manager_refresh(m);
@@ -181,7 +184,7 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
         }
         prefetch_descriptions(m);
 
-        (void) sd_event_source_set_time_relative(s, m->housekeeping_us);
+        (void) sd_event_source_set_time_relative(s, next_us);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 
         return 0;

@@ -110,6 +110,21 @@ static int reuse_maps(Generation *g) {
         return 0;
 }
 
+static unsigned log2_of(unsigned n) {
+        unsigned bits = 0;
+
+        while (n >>= 1)
+                bits++;
+
+        return bits;
+}
+
+/* Programs have to know how large some maps are. */
+static void set_sizes(struct iolat_bpf *skel) {
+        skel->rodata->wait_slots = bpf_map__max_entries(skel->maps.waits);
+        skel->rodata->inflight_bits = log2_of(bpf_map__max_entries(skel->maps.inflight_rqs));
+}
+
 static int open_object(Generation *g) {
         int r;
 
@@ -128,7 +143,7 @@ static int open_object(Generation *g) {
                 if (r < 0)
                         return r;
         }
-        g->skel->rodata->wait_slots = bpf_map__max_entries(g->skel->maps.waits);
+        set_sizes(g->skel);
 
         return 0;
 }
@@ -272,7 +287,7 @@ static int try_twin(Generation *g, unsigned n) {
                 if (r < 0)
                         return r;
         }
-        twin->rodata->wait_slots = g->skel->rodata->wait_slots;
+        set_sizes(twin);
 
         return iolat_bpf__load(twin);
 }

@@ -56,12 +56,12 @@ def handles(d, disk):
     major, minor = map(int, disk.device.split(':'))
     result = {}
     for entry in dump:
-        entry = entry.get('formatted', entry)
-        if entry['key']['dev'] != major << 20 | minor:
+        slot = entry.get('formatted', entry)['value']
+        if slot['key']['dev'] != major << 20 | minor:
             continue
-        sums = result.setdefault(entry['key']['owner'], [0, 0, 0])
+        sums = result.setdefault(slot['key']['owner'], [0, 0, 0])
         for i, field in enumerate(('handles', 'requested_blocks', 'dirtied_blocks')):
-            sums[i] += entry['value'][field]
+            sums[i] += slot['value'][field]
     return result
 
 
