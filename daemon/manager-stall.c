@@ -141,6 +141,15 @@ static void keep_in_history(Manager *m, const StallEntry *e) {
                 log_debug_errno(r, "Cannot keep a stall in the history, ignoring: %m");
 }
 
+/* What ended before the programs knew what is a stall: without a daemon before this one everything was. */
+static bool is_stall(Manager *m, const Owner *o, const struct stall *record) {
+        if (!(record->flags & STALL_RECORD))
+                return false;
+
+        return record->end_ns >= m->settings_ns || is_failed_sync(record) ||
+                record->total_ns >= thresholds_record_ns(m->thresholds, o, record->op);
+}
+
 int manager_on_stall(Manager *m, const struct stall *record) {
         uint64_t id, start;
         const Owner *o;
@@ -154,7 +163,7 @@ int manager_on_stall(Manager *m, const struct stall *record) {
                 return r;
         trace_deliver(m->trace, m, o, record);
         p = in_progress_match(m->in_progress, record);
-        if (!p && !(record->flags & STALL_RECORD))
+        if (!p && !is_stall(m, o, record))
                 return 0;
 
         id = p ? p->entry.id : stall_log_new_id(m->stalls);

@@ -336,7 +336,8 @@ static int start_changes(Manager *m) {
         r = changes_start(m->changes);
         if (r < 0)
                 log_debug_errno(r, "Cannot read what has changed, so nothing will be estimated: %m");
-        m->tick = now_ns() / NSEC_PER_SEC;
+        m->settings_ns = now_ns();
+        m->tick = m->settings_ns / NSEC_PER_SEC;
 
         return thresholds_set_tick(m->thresholds, m->tick);
 }

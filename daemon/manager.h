@@ -66,6 +66,7 @@ struct Manager {
         Blamer *blamer;
         uint64_t tick; /* settings.tick */
         uint64_t started_realtime_us;
+        uint64_t settings_ns; /* since when the programs know the thresholds of this daemon */
         HistoryKeeper *history_keeper;
         History *history; /* of the keeper */
         uint64_t refreshed_ns;

@@ -358,9 +358,27 @@ static void name_old_cgroups(Generation *g) {
                 log_warning_errno(r, "Cannot walk the cgroup tree, units that run already are (unknown): %m");
 }
 
+/* Until a daemon comes that knows its configuration. Before attaching: else every operation would be a stall. */
+static int write_settings(Generation *g) {
+        struct settings s = {
+                .sync_record_ns = 100 * NSEC_PER_MSEC,
+                .write_record_ns = 100 * NSEC_PER_MSEC,
+                .trace_ns = UINT64_MAX,
+                .owner_floor_ns = UINT64_MAX,
+        };
+        struct meta m = {};
+        uint32_t key = 0;
+
+        if (bpf_map_lookup_elem(bpf_map__fd(g->skel->maps.meta), &key, &m) < 0)
+                return -errno;
+        if (m.since_realtime_us > 0) /* there was a generation before, and may be a daemon */
+                return 0;
+
+        return bpf_map_update_elem(bpf_map__fd(g->skel->maps.settings), &key, &s, BPF_ANY) < 0 ? -errno : 0;
+}
+
 static int write_meta(Generation *g) {
         int fd = bpf_map__fd(g->skel->maps.meta);
-        struct settings s = {};
         struct meta m = {};
         uint32_t key = 0;
         struct timespec ts;
@@ -370,11 +388,6 @@ static int write_meta(Generation *g) {
         if (m.since_realtime_us == 0) {
                 clock_gettime(CLOCK_REALTIME, &ts);
                 m.since_realtime_us = ts.tv_sec * USEC_PER_SEC + ts.tv_nsec / NSEC_PER_USEC;
-                /* Until a daemon comes that knows its configuration. */
-                s.sync_record_ns = s.write_record_ns = 100 * NSEC_PER_MSEC;
-                s.trace_ns = s.owner_floor_ns = UINT64_MAX;
-                if (bpf_map_update_elem(bpf_map__fd(g->skel->maps.settings), &key, &s, BPF_ANY) < 0)
-                        return -errno;
         }
         m.abi = IOLAT_ABI;
         m.generation = g->number;
@@ -421,6 +434,9 @@ int generation_make(Generation *g, int root_fd) {
                 r = pin_maps(g);
         if (r < 0)
                 return log_error_errno(r, "Cannot pin the maps: %m");
+        r = write_settings(g);
+        if (r < 0)
+                return log_error_errno(r, "Cannot write the first thresholds: %m");
         r = attach_programs(g);
         if (r == -EAGAIN)
                 return r;

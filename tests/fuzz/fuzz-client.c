@@ -4,6 +4,7 @@
 #include "blame-rows.h"
 #include "bus-names.h"
 #include "fuzz.h"
+#include "growth.h"
 #include "json.h"
 #include "openmetrics.h"
 #include "query-internal.h"
@@ -305,13 +306,31 @@ static void use_stall(const StallRow *row) {
         }
 }
 
-static void ask_rows(Query *q, bool range) {
+static void use_buckets(const Row *row) {
+        Growth g;
+
+        growth_begin(&g, row->phase, &row->buckets);
+        fuzz_check(growth_quantile(&g, 0.99, row->max_ns) <= row->max_ns);
+        growth_subtract(&g, &row->buckets);
+        fuzz_check(growth_quantile(&g, 0.99, row->max_ns) == 0);
+}
+
+static void ask_rows(Query *q, unsigned how) {
         _cleanup_(rows_clear) Rows rows = {};
         Range covered;
+        int r;
 
-        if ((range ? query_rows_range(q, NULL, NULL, NULL, &(Range){ 0, UINT64_MAX }, &rows, &covered) :
-                     query_rows(q, (char *[]){ (char *) "*", NULL }, NULL, NULL, &rows)) >= 0)
-                use_rows(&rows);
+        if (how == 0)
+                r = query_rows(q, (char *[]){ (char *) "*", NULL }, NULL, NULL, &rows);
+        else if (how == 1)
+                r = query_rows_with_buckets(q, NULL, &rows);
+        else
+                r = query_rows_range(q, NULL, NULL, NULL, &(Range){ 0, UINT64_MAX }, &rows, &covered);
+        if (r < 0)
+                return;
+        use_rows(&rows);
+        for (size_t i = 0; i < rows.n; i++)
+                use_buckets(&rows.items[i]);
 }
 
 static void ask_stalls(Query *q) {
@@ -439,7 +458,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         case 0:
         case 1:
-                ask_rows(&q, what % 8);
+                ask_rows(&q, what % 8 == 0 ? what / 8 % 2 : 2);
                 break;
 
         case 2:

@@ -16,7 +16,7 @@ import time
 import harness
 from bus import BUS_CONFIG, Bus, BusError
 from harness import cases, check, equal, run, skip, start, stop, wait_for
-from product import IOLATD, daemon
+from product import IOLATD, PROBES, daemon
 from rig import base_dir, bpffs, cgroup, ext4, finish, slow_ext4, start_workload, workload
 
 RECORD_SEC = 0.1
@@ -228,6 +228,27 @@ def test_ended_while_no_daemon_was_there(t, how):
         check(most * 0.9 < found['totalNSec'] <= most, f'{found["totalNSec"]} ns of {most}')
     found = stall_of(bus, known.unit)
     check(abs(found['startRealtimeUSec'] - first['startRealtimeUSec']) < 0.2e6, f'start: {first}, {found}')
+
+
+def test_what_ended_before_there_were_thresholds(t):
+    """While programs are loaded, and until the daemon comes, whose thresholds are others than those until then."""
+    quick, slow, slower = (t.enter(cgroup(f'{name}.service')) for name in ('quick', 'slow', 'slower'))
+    d = t.enter(daemon(t, config='[Stall]\nFsyncRecordSec=1s\n', started=False))
+    process = start_workload('fsync', t.rig.disk.path('file'), quick, count=10**6, write=4096)
+    t.defer(process.wait)
+    t.defer(process.kill)
+    run(PROBES, 'load', f'--bpffs={d.bpffs}')
+    process.kill()
+    process.wait()
+    for group, msec in (slow, 150), (slower, 600):  # a commit takes two of these
+        t.rig.disk.delay(fsync=msec)
+        workload('fsync', t.rig.disk.path('file'), group, count=1, write=4096)
+    t.rig.disk.delay()
+    d.start()
+    bus = connect(t, d)
+    wait_for(lambda: stall_of(bus, slower.unit), what='what was longer than the threshold')
+    equal([stalls(bus, g.unit) for g in (quick, slow)], [[], []], 'stalls of others')
+    equal(d.losses().get('stall-ring-full', 0), 0, 'stalls that were lost')
 
 
 def read_calls(pid):
