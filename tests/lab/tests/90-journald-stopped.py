@@ -97,17 +97,20 @@ def test_journal_that_does_not_read(t):
     begin = len(entries(unit))
     release(load)
     journal = stop_journal(t)
-    began, longest = time.monotonic(), collections.Counter()
+    began, took = time.monotonic(), collections.defaultdict(list)
     while time.monotonic() < began + STOPPED_SEC:
         for name, query in queries.items():
             asked = time.monotonic()
             query()
-            longest[name] = max(longest[name], time.monotonic() - asked)
+            took[name].append(time.monotonic() - asked)
         time.sleep(0.05)
     check(load.process.poll() is None, 'the workload ended too soon')
     os.kill(journal, signal.SIGCONT)
-    diagnose(', '.join(f'{name}: {sec * 1000:.1f} ms' for name, sec in longest.items()) + ' at most')
-    check(max(longest.values()) < QUERY_SEC, f'a query took {max(longest.values()) * 1000:.0f} ms')
+    # Others may use the machine, too: a few may have waited for a CPU.
+    usual = {name: sorted(seconds)[len(seconds) * 95 // 100] for name, seconds in took.items()}
+    diagnose(', '.join(f'{name}: {sec * 1000:.1f} ms, {max(took[name]) * 1000:.1f} ms at most'
+                       for name, sec in usual.items()))
+    check(max(usual.values()) < QUERY_SEC, f'a query takes {max(usual.values()) * 1000:.0f} ms')
 
     done = json.loads(load.finish().splitlines()[-1])['count']
     wait_for(lambda: any(e['MESSAGE_ID'] == SUPPRESSED for e in entries(unit)), 20, 'an entry about what was left out')
