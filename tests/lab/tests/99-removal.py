@@ -76,6 +76,13 @@ def wait_for_end(*units):
     wait_for(lambda: all(state(u) == 'inactive' for u in units), 30, f'end of {units}')
 
 
+def wait_for_their_end(objects):
+    try:
+        wait_for(lambda: not pins.present(objects), 20)
+    except AssertionError:
+        check(False, f'still there: {pins.describe(pins.present(objects))}')
+
+
 def test_life(t):
     run('systemctl', 'start', 'iolatd.service')
     wait_for(lambda: run('iolatctl', 'probes', check=False).returncode == 0, 30, 'an answer of iolatd')
@@ -97,7 +104,7 @@ def test_life(t):
     equal(len(pins.generations()), 1, f'generations after an upgrade: {pins.generations()}')
     gone = {o for o in loaded - upgraded}
     check(gone and {kind for kind, _ in gone} >= {'progs', 'links'}, 'the upgrade was none')
-    wait_for(lambda: not pins.present(gone), 20, 'end of the old programs and links')
+    wait_for_their_end(gone)
 
     # Stopped, it goes on counting; nobody can connect.
     run('systemctl', 'stop', 'iolatd.service')
@@ -129,7 +136,7 @@ def test_removal(t):
     wait_for_end('iolatd.service', 'iolat-calibrate.service')
     run(PROBES, 'unload')
     check(not pins.PINS.exists(), f'{pins.PINS} is there: {list(pins.PINS.glob("*"))}')
-    wait_for(lambda: not pins.present(loaded), 20, 'end of all programs, maps and links')
+    wait_for_their_end(loaded)
 
     # Neither D-Bus nor a report starts what is not enabled.
     r = run('busctl', 'call', 'org.iolat1', '/org/iolat1', 'org.iolat1.Manager', 'ListUnits', check=False)
