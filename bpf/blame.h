@@ -71,7 +71,7 @@ static inline struct handle_slot *handle_slot_at(u32 i) {
         return bpf_map_lookup_elem(&handles, &i);
 }
 
-/* Where this task notes what its owner does in that transaction; started: see struct handle_value. */
+/* Where this task notes what its owner does in that transaction; NULL: in the one that it commits. */
 static inline struct handle_value *handle_get(struct task_op *t, struct handle_key *key, transaction_t *transaction) {
         u32 i = t->handle_slot, zero = 0;
         struct handle_slot *s;
@@ -92,7 +92,7 @@ static inline struct handle_value *handle_get(struct task_op *t, struct handle_k
         s->key.dev = 0;
         barrier();
         __builtin_memset(&s->value, 0, sizeof(s->value));
-        s->value.started = transaction ? BPF_CORE_READ(transaction, t_start) : 0;
+        s->value.started = transaction ? BPF_CORE_READ(transaction, t_start) : t->journal_started;
         s->key.tid = key->tid;
         s->key.owner = key->owner;
         barrier();

@@ -58,6 +58,7 @@ int BPF_PROG(commit_start, journal_t *journal, transaction_t *transaction) {
         if (t) {
                 t->is_journal_thread = true;
                 t->journal_tid = transaction->t_tid;
+                t->journal_started = transaction->t_start;
                 t->journal_dev = journal->j_fs_dev->bd_dev;
         }
         if (tx && !tx->start_ns && t && t->superblock_ns) {

@@ -241,6 +241,7 @@ struct task_op {
         bool throttled; /* balance_dirty_pages() decided to sleep */
         u64 journal;    /* that this task waits for, or is the thread of */
         u32 journal_tid;
+        u64 journal_started; /* journal's thread: when the transaction began that it commits, as in handle_value */
         bool fast_commit; /* runs one itself */
         u32 wait_tid;     /* the transaction in whose way this task stands for a handle, or for space */
         u32 wait_dev;

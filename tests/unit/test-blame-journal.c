@@ -203,7 +203,7 @@ static void test_all_steps_at_once(void **state) {
         }
 }
 
-/* Each task of an owner notes its handles by itself; what was noted without a beginning belongs to the newest. */
+/* Each task of an owner notes its handles by itself; what was noted by who does not know when it began belongs to the newest. */
 static void test_tasks_of_an_owner(void **state) {
         HandleEntry h[] = { handle(5, A, 3), handle(5, B, 10), handle(5, A, 4), handle(5, A, 100), handle(5, A, 5) };
         OwnerWeight w[BLAME_CULPRITS_MAX];
