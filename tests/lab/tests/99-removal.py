@@ -57,12 +57,13 @@ def tell_the_system():
 
 
 def traces(rig):
-    """Files whose names are iolat's, but for those that were installed and those of these tests."""
+    """Files whose names are iolat's, but for those that were installed, the configuration, which is made by others than
+    iolat, and what belongs to these tests."""
     installed = set(map(str, rig.files))
     found = set()
     for top in SYSTEM_DIRS:
-        out = run('find', top, '-xdev', '(', '-path', '/usr/lib/iolat-lab', '-o', '-path', '/run/iolat-lab', ')',
-                  '-prune', '-o', '-iname', '*iolat*', '-print', check=False).stdout
+        out = run('find', top, '-xdev', '(', '-path', '/usr/lib/iolat-lab', '-o', '-path', '/run/iolat-lab', '-o',
+                  '-path', '/etc/iolat', ')', '-prune', '-o', '-iname', '*iolat*', '-print', check=False).stdout
         found |= {n for n in out.splitlines() if not is_of_the_lab(n) and n not in installed}
     # Directories of what was installed.
     return found - {str(p) for f in rig.files for p in f.parents}
