@@ -154,7 +154,10 @@ def test_removal(t):
     extra = {p.name for p in STATE.glob('*')} - {'history', 'history.corrupt', 'history.new'}
     equal(extra, set(), 'state that is not in the manual')
     names = [f'{n}*' for n in ('iolatd', 'iolat-probes', 'iolat-calibrate', 'iolat-exporter', 'dbus-org.iolat1')]
-    equal(run('systemctl', 'list-units', '--all', '--plain', '--no-legend', *names).stdout, '', 'units that are loaded')
+    units = run('systemctl', 'list-units', '--all', '--plain', '--no-legend', *names).stdout.splitlines()
+    # A module that came meanwhile is a device that goes on to want a unit which there is not any more.
+    wanted = {u for u in units if u.startswith('iolat-probes@') and u.split()[1:4] == ['not-found', 'inactive', 'dead']}
+    equal([u for u in units if u not in wanted], [], 'units that are loaded')
 
     # And again, with the history of before.
     install()
