@@ -51,8 +51,8 @@ int blame_divide(const OwnerBlame *b, const OwnerWeight *culprits, size_t n, own
  * are left. */
 size_t owner_weights_sort(OwnerWeight *w, size_t n, size_t n_max);
 
-/* Sorts by device, transaction and owner, for the functions below, and adds up what tasks of an owner did. Returns how many are
- * left. */
+/* Sorts by device, transaction and owner, for the functions below, and adds up what tasks of an owner did. Returns how
+ * many are left. */
 size_t handle_entries_sort(HandleEntry *handles, size_t n);
 
 /* Who was in the transaction: at most BLAME_CULPRITS_MAX, the largest first. Returns how many. */

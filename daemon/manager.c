@@ -158,6 +158,17 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
+/* At once after numbers have moved, as the next page of a listing does not do it, and would miss them. */
+static int refresh_after_move(Manager *m) {
+        int r;
+
+        m->refreshed_ns = 0;
+        r = manager_refresh(m);
+        (void) changes_forget_gone(m->changes);
+
+        return r;
+}
+
 static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         uint64_t next_us = m->housekeeping_us;
@@ -171,16 +182,11 @@ static int on_housekeeping(sd_event_source *s, uint64_t usec, void *userdata) {
                         break;
                 if (r >= FOLD_OWNERS_MAX) /* there are more */
                         next_us = MIN(next_us, USEC_PER_SEC);
-                /* At once, as the next page of a listing does not do it, and would miss what has moved. */
-                m->refreshed_ns = 0;
-                r = manager_refresh(m);
-                (void) changes_forget_gone(m->changes);
+                r = refresh_after_move(m);
         }
         if (r < 0) {
                 log_warning_errno(r, "Cannot tidy up after units that are gone, trying again later: %m");
-                m->refreshed_ns = 0;
-                (void) manager_refresh(m);
-                (void) changes_forget_gone(m->changes);
+                (void) refresh_after_move(m);
         }
         prefetch_descriptions(m);
 
